@@ -165,7 +165,7 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
-        """Delete."""
+        """Delete the resource; the engine calls this after its dependents are deleted."""
         handler = self._handler(request.urn)
         handler.delete(self._call(request, handler), request.id)
         return empty_pb2.Empty()

@@ -89,7 +89,7 @@ def applied(text, expected):
 
 
 def renames(expected, parent, last):
-    """Return whether a fix changes a key: the key is wrong, not its value, unless an add-on lacks a value or a range is wrong."""
+    """Return whether a fix changes a key: the key is wrong, not its value. An add-on and a range have wrong values."""
     names = isinstance(parent, dict) and f"`{last}`" in expected.message
     values = expected.message.startswith((f"add-on `{last}` ", f"`{last}` has")) or expected.rule.startswith("NET")
     return names and not values

@@ -15,14 +15,14 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LiveAddon:
-    """An EKS add-on: the response of DescribeAddon, and its configuration, None where the text is no document."""
+    """An EKS add-on: the response of DescribeAddon, and its configuration; None if the text isn't a valid document."""
 
     described: Document
     configuration: Document | None
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """The installed version, such as v1.6.0-eksbuild.1."""
         return str(self.described["addonVersion"])
 
 

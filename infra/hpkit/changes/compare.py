@@ -68,7 +68,7 @@ class Recorded(Protocol):
 
     @property
     def plan(self) -> Plan:
-        """The plan."""
+        """The plan from which the resources were registered."""
 
     @property
     def resources(self) -> Mapping[str, RecordedResource]:

@@ -2,14 +2,11 @@
 
 import dataclasses
 import os
-import re
 import signal
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import pytest
-import yaml
 
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, templates, units
@@ -141,15 +138,6 @@ def test_a_job_runs_on_nodes_of_its_type_for_as_long_as_it_says_and_completes(pl
         assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "ml.g5.12xlarge"
     eventually(lambda: condition(api, "a", "short", "Complete").get("status") == "True", "the job is complete")
     eventually(lambda: reasons(api, "a", "short").get("Finished", "").startswith("True"), "Kueue sees it finished")
-
-
-def test_the_job_of_the_page_runs_as_printed(platform, api):
-    page = (Path(__file__).parents[3] / "docs" / "guides" / "local-cluster.md").read_text(encoding="utf-8")
-    ((text,),) = [re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
-    document = yaml.safe_load(text.replace("-ns-john", "-ns-a"))
-    assert document["metadata"]["namespace"] == "hyperpod-ns-a"
-    name = api.create("/apis/batch/v1/namespaces/hyperpod-ns-a/jobs", document)["metadata"]["name"]
-    eventually(runs(api, "a", name, 2), "both pods run")
 
 
 def test_pods_of_each_kind_of_job_new_are_admitted_at_the_pod_security_level_restricted(platform, api):

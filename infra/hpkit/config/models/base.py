@@ -142,5 +142,5 @@ Name = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=_MOST_OF
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is a `Name`."""
+    """Return whether a text can be the name of a team, group or environment: a DNS label without a newline."""
     return len(text) <= _MOST_OF_A_NAME and re.fullmatch(DNS_LABEL, text) is not None and not text.endswith("\n")

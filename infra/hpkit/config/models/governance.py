@@ -373,7 +373,7 @@ class GangScheduling(Model):
 
     @property
     def timeout_seconds(self) -> int:
-        """Return timeout in seconds."""
+        """Return how long Kueue waits for all pods of a workload, in seconds."""
         return int(seconds_in(self.timeout))
 
     @property
