@@ -24,7 +24,7 @@ _OF_ONE_VALUE = ("ACC009", "CLU003", "EKS010", "KAR021", "NET001", "NET009")
 _MOVED = re.compile(
     r"Move it (?:(?P<top>to the top level)|into `(?P<beside>\w+):)|Move it: `\w+` belongs under `(?P<under>[^`]+)`"
 )
-_KEY_AND_VALUE = re.compile(r"(?P<key>[A-Za-z][A-Za-z-]*): (?P<value>.+)\Z")
+_KEY_AND_VALUE = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9-]*): (?P<value>.+)\Z")
 
 # Words from the tools that read the file, which aren't part of the file format.
 _WORDS_OF_TOOLS = re.compile(

@@ -233,7 +233,7 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
         assert count <= (known.permanent if known else 0) * shared[name]
 
 
-RAISED = re.compile(r"raise instanceCount of (?P<groups>\S.*) (?:to (?P<to>\d+)|by (?P<by>\d+) in total)\.")
+RAISED = re.compile(r"raise `instanceCount` of groups? (?P<groups>\S.*) (?:to (?P<to>\d+)|by (?P<by>\d+) in total)\.")
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -248,7 +248,7 @@ def test_the_instance_count_that_cap001_names_is_enough_and_the_least(data):
         raised = RAISED.search(finding.fix)
         if raised is None:
             continue
-        of_type = groups[raised["groups"].split(", ")[0]]
+        of_type = groups[raised["groups"].split(", ")[0].strip("`")]
         name, before = of_type["instanceType"], of_type["instanceCount"]
         of_type["instanceCount"] = int(raised["to"]) if raised["to"] else before + int(raised["by"])
         assert not [each for each in over().values() if name in each.message]
@@ -270,7 +270,9 @@ def test_each_fix_of_counts_and_accelerators_together_holds(lowered):
     )
     (finding,) = [each for each in findings(data) if each.rule == "CAP001"]
     assert finding.message == "6 × ml.p5.48xlarge allocated (ada 5 instances, bob 8 accelerators), but only 4 exist"
-    assert finding.fix == ("Lower allocations by 2 instances (16 accelerators), or raise instanceCount of gpu to 6.")
+    assert finding.fix == (
+        "Lower allocations by 2 instances (16 accelerators), or raise `instanceCount` of group `gpu` to 6."
+    )
     dev = data["environments"]["dev"]
     if name == "raised":
         dev["cluster"]["instanceGroups"][0]["instanceCount"] = to

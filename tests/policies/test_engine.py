@@ -96,7 +96,7 @@ def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     output, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
     assert not passed
-    assert "nodeRecovery of train is None" in output
+    assert "`nodeRecovery` of `train` is None" in output
     assert project.cloud.sm.list_clusters()["ClusterSummaries"] == [], "the violation came before the cluster"
     project.spec["cluster"]["tags"] = []
     project.spec["quotas"] = {}

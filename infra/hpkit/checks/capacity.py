@@ -191,7 +191,8 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     if static:
         if enough is None:
             return f"{lower}."
-        counts = "raise instanceCount of " + listing([group.name for group in static])
+        groups = listing([f"`{group.name}`" for group in static])
+        counts = f"raise `instanceCount` of {'group' if len(static) == 1 else 'groups'} {groups}"
         if len(static) == 1:
             return f"{lower}, or {counts} to {static[0].instance_count + enough - instances}."
         return f"{lower}, or {counts} by {enough - instances} in total."

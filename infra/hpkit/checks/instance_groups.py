@@ -284,7 +284,7 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
             (*context.path, "cluster", "instanceGroups"),
             f"the add-ons run {need} pods, but the static groups can run {max(room, 0)} of them ({listing(parts)} "
             f"pods at most, less {_PODS_A_NODE} DaemonSet pods per node)",
-            "Raise instanceCount of a static group, or choose a type that can run more pods.",
+            "Raise `instanceCount` of a static group, or choose a type that can run more pods.",
         )
 
 

@@ -272,9 +272,9 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
             f"no static group has nodes ({plural(len(groups), 'group')}{owned}), so CoreDNS and the add-ons can't run",
-            "Add a small group with an instanceCount of at least 1 that isn't in a NodeClass."
+            "Add a small group with an `instanceCount` of at least 1 that isn't in a NodeClass."
             if owned
-            else "Set instanceCount of a group to at least 1.",
+            else "Set `instanceCount` of a group to at least 1.",
         )
 
 

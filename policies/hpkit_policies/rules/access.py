@@ -171,8 +171,8 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
         if policy not in settings[_CLUSTER_POLICIES.name]:
             yield Violation(
                 f"`{association.name}` grants the team {listing(teams)} {policy} in the whole cluster",
-                f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
-                f"{_CLUSTER_POLICIES.name}.",
+                f"Set `accessScope` to the namespace {listing(sorted(allowed))}, or list the policy in "
+                f"`{_CLUSTER_POLICIES.name}`.",
                 association,
             )
         return

@@ -82,13 +82,13 @@ def _binding(binding: Resource, roles: Mapping[tuple[Any, Any], Sequence[Resourc
         yield Violation(
             f"`{binding.name}` grants {listing(subjects)} the role `{name}` in "
             f"{'the cluster' if everywhere else namespace}: {rights}",
-            f"Bind a role of this stack with only the required permissions, or list the binding in {_ACCEPTED.name}.",
+            f"Bind a role of this stack with only the required permissions, or list the binding in `{_ACCEPTED.name}`.",
             binding,
         )
     elif everybody:
         yield Violation(
             f"`{binding.name}` grants {listing(everybody)}, and so every team, the role `{name}`",
-            f"Name the subjects, or list the binding in {_ACCEPTED.name}.",
+            f"Name the subjects, or list the binding in `{_ACCEPTED.name}`.",
             binding,
         )
 

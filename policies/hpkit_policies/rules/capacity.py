@@ -49,7 +49,8 @@ def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, capacity:
     static = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
     all_quota = _of_type(name, quotas)
     message = excess(name, static, capacity.permanent, instance=instance)
-    fix = f"Lower a quota, or raise instanceCount of {listing(list(capacity.groups))}"
+    groups = listing([f"`{group}`" for group in capacity.groups])
+    fix = f"Lower a quota, or raise `instanceCount` of {'group' if len(capacity.groups) == 1 else 'groups'} {groups}"
     if message is None and len(static) < len(all_quota):
         limit = capacity.permanent if capacity.maximum is None else capacity.maximum
         message = excess(name, all_quota, limit, instance=instance, with_karpenter=True)

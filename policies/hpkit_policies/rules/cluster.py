@@ -22,9 +22,9 @@ def _continuous(cluster: Resource, _settings: Settings) -> Results:
     mode = cluster.get("nodeProvisioningMode")
     if mode != "Continuous":
         yield Violation(
-            f"nodeProvisioningMode of `{cluster.name}` is {mode or 'unset'}: one failed node rolls back a whole group, "
-            "and Karpenter doesn't work",
-            "Set nodeProvisioningMode to Continuous, which is only possible when the cluster is created.",
+            f"`nodeProvisioningMode` of `{cluster.name}` is {mode or 'unset'}: one failed node rolls back a whole "
+            "group, and Karpenter doesn't work",
+            "Set `nodeProvisioningMode` to Continuous, which is only possible when the cluster is created.",
         )
 
 
@@ -32,7 +32,7 @@ def _recovery(cluster: Resource, _settings: Settings) -> Results:
     recovery = cluster.get("nodeRecovery")
     if recovery != "Automatic":
         yield Violation(
-            f"nodeRecovery of `{cluster.name}` is {recovery or 'unset'}, so a node with a broken accelerator isn't "
+            f"`nodeRecovery` of `{cluster.name}` is {recovery or 'unset'}, so a node with a broken accelerator isn't "
             "replaced",
             "Set `nodeRecovery: Automatic`, or set the level of this policy to remediate.",
             property_path="nodeRecovery",
@@ -69,7 +69,7 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
             yield Violation(
                 f"`{resource.name}` uses {name} in {place.removeprefix('computeQuotaConfig.')}, which the organization "
                 "doesn't allow",
-                f"Use one of {listing(list(allowed))}, or list the type in {_TYPES.name}.",
+                f"Use one of {listing(list(allowed))}, or list the type in `{_TYPES.name}`.",
                 property_path=place,
             )
 
@@ -87,7 +87,7 @@ def _region_allowed(resource: Resource, settings: Settings) -> Results:
     # A resource of pulumi_aws may name a region; all others are in the region of their provider.
     region = resource.get("region") or resource.provider.get("region")
     if isinstance(region, str) and region not in allowed:
-        fix = f"Move it to {listing(list(allowed))}, or list the region in {_REGIONS.name}."
+        fix = f"Move it to {listing(list(allowed))}, or list the region in `{_REGIONS.name}`."
         yield Violation(f"`{resource.name}` is in {region}", fix, property_path="region")
 
 

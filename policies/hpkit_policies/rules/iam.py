@@ -139,7 +139,7 @@ def _named_policies(resource: Resource, settings: Settings) -> Results:
         if not (managed and (name in _MANAGED or name in accepted)) and arn not in accepted:
             yield Violation(
                 f"`{resource.name}` attaches {arn}",
-                f"Move the required permissions to a policy of the stack, or list this policy in {_ATTACHED.name}.",
+                f"Move the required permissions to a policy of the stack, or list this policy in `{_ATTACHED.name}`.",
             )
 
 
@@ -197,7 +197,7 @@ def _problems(
     elif principal_type == "Service":
         known_service = _SERVICES.get(name)
         if known_service is None and name not in settings[_TRUSTED.name]:
-            yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
+            yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in `{_TRUSTED.name}`."
         elif known_service and not limited:
             yield (f"trusts {name} on behalf of any account", "Add a condition on aws:SourceAccount or aws:SourceArn.")
     elif principal_type == "Federated":

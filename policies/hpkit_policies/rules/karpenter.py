@@ -67,7 +67,7 @@ def _pool_limits(pool: Resource, _settings: Settings) -> Results:
     if not pool.get("spec.limits"):
         yield Violation(
             f"`{pool.name}` has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
-            "Add spec.limits, such as {cpu: 256}.",
+            "Add `spec.limits`, such as `{cpu: 256}`.",
             property_path="spec.limits",
         )
 

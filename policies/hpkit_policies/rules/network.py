@@ -49,7 +49,7 @@ def _not_open(resource: Resource, settings: Settings) -> Results:
             ports = "all traffic" if protocol == "-1" else f"{protocol} {low}–{high}"
             yield Violation(
                 f"`{resource.name}` allows ingress from {world[0]} ({ports})",
-                f"Use a range or a security group as the source, or list the port in {_PORTS.name}.",
+                f"Use a range or a security group as the source, or list the port in `{_PORTS.name}`.",
             )
 
 
@@ -85,7 +85,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
                 if _OF_ANOTHER_ACCOUNT.fullmatch(source):
                     yield Violation(
                         f"`{resource.name}` allows ingress from {source}, a security group of another account",
-                        f"Use a range, or list it in {_SOURCES.name}.",
+                        f"Use a range, or list it in `{_SOURCES.name}`.",
                         resource,
                     )
             listed = [each for each in _flat(rule, _PREFIX_LISTS) if each and each not in settings[_SOURCES.name]]
@@ -139,7 +139,7 @@ def _entries(
         yield Violation(
             f"`{resource.name}` allows ingress from a prefix list "
             f"({listed[0] if isinstance(listed[0], str) else 'of others'}) whose ranges this stack doesn't define",
-            f"Use its ranges, create the list in this stack, or list its ID in {_SOURCES.name}.",
+            f"Use its ranges, create the list in this stack, or list its ID in `{_SOURCES.name}`.",
             resource,
         )
     for prefix_list in lists:

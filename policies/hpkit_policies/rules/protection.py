@@ -56,7 +56,7 @@ def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
             yield Violation(
                 f"`{guard.name}` allows the replacement of {name} of "
                 f"{subject if isinstance(subject, str) else 'this stack'}",
-                f"Remove `{name}` from allowReplace of the environment, or list it in {_ALLOW.name} of this policy.",
+                f"Remove `{name}` from `allowReplace` of the environment, or list it in this policy's `{_ALLOW.name}`.",
                 guard,
                 f"allowReplace[{name}]",
             )

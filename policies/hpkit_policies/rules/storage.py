@@ -136,7 +136,7 @@ def _allows_no_others(resource: Resource, settings: Settings) -> Results:
             yield Violation(
                 f"the policy of `{resource.name}` allows {listing(sorted(others))} {listing(list(statement.actions))}",
                 "Grant roles of this account access in their own policies, or list the principal in "
-                f"{_PRINCIPALS.name}.",
+                f"`{_PRINCIPALS.name}`.",
             )
 
 

@@ -48,7 +48,7 @@ def _is_covered(resource: Resource, settings: Settings) -> Results:
     if reason:
         yield Violation(
             f"`{resource.name}` has the type {resource.type}, which {reason}",
-            f"Replace it with resources that the pack checks, or list the type in {_TYPES.name}.",
+            f"Replace it with resources that the pack checks, or list the type in `{_TYPES.name}`.",
         )
 
 
