@@ -117,6 +117,17 @@ def test_one_stack_leaves_other_environments_out(project):
     assert "until this can be read: environments.prod" in validate("--stack", "acme-prod", cwd=project).stdout
 
 
+def test_a_file_that_does_not_exist_has_no_position(project):
+    assert invoke.hpkit("validate", "no.yaml", cwd=project).stdout.startswith("no.yaml: error CFG005\n")
+
+
+def test_a_mistake_in_many_places_is_one_error(project):
+    write(project, "acme.yaml", json.loads(json.dumps(BROKEN).replace("ml.g5.12xlarge", "g5.12xlarge")))
+    said = validate(cwd=project).stdout
+    assert said.count("error CLU003") == 1
+    assert "the same in" in said
+
+
 def test_a_stacks_own_file_may_name_organization_and_environment(project):
     write(project, "acme.yaml", BROKEN)
     settings = "config:\n  hpkit:organization: acme\n  hpkit:environment: dev\n"

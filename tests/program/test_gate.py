@@ -538,7 +538,10 @@ def test_a_preview_of_other_fair_sharing_lists_the_restart_of_kueue():
     def annotations(fair_share):
         data = governed()
         data["clusterPolicy"]["fairShare"] = fair_share
-        patch = recorded_from(data).one("kubernetes:apps/v1:DeploymentPatch", "kueue")
+        program = recorded_from(data)
+        file = program.one("kubernetes:core/v1:ConfigMapPatch", "kueue-config")
+        patch = program.one("kubernetes:apps/v1:DeploymentPatch", "kueue")
+        assert file.inputs["metadata"]["annotations"]["hpkit/fair-share"] == fair_share, "the preview lists the file"
         return patch.inputs["spec"]["template"]["metadata"]["annotations"]
 
     assert annotations("Enabled") != annotations("Disabled")

@@ -31,6 +31,7 @@ from hpkit.config.reading.document import Document, Mark, Path, format_path
 from hpkit.config.reading.parse import Parsed
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import listing, plural
 
 __all__ = ["RULES", "check", "rule_by_id"]
 
@@ -94,7 +95,8 @@ def check(
     shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
     document = parsed.document
     findings = _by_place(shown, document, file) if by_place else (_finding(each, document, file) for each in shown)
-    return sorted(findings, key=lambda finding: finding.order)
+    ordered = sorted(findings, key=lambda finding: finding.order)
+    return list(_folded(ordered)) if by_place else ordered
 
 
 def _key(placed: PlacedIssue) -> tuple[str, Path, str, str]:
@@ -125,6 +127,18 @@ def _by_place(issues: Iterable[PlacedIssue], document: Document, file: str) -> I
             message, fix = (_renamed(text, parent, default) for text in (finding.message, finding.fix))
             finding = replace(finding, path=default_name(finding.path), message=message, fix=fix)
         yield finding
+
+
+def _folded(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Yield one finding, with the number and lines of the others, for a mistake that is made in many places."""
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for each in findings:
+        alike.setdefault((each.rule, each.severity, each.file, each.message, each.fix), []).append(each)
+    for first, *others in alike.values():
+        lines = [str(line) for line in dict.fromkeys(each.line for each in others)]
+        where = f"{'line' if len(lines) == 1 else 'lines'} {listing(lines)}"
+        more = f"; the same in {plural(len(others), 'more place')}, {where}" if others else ""
+        yield replace(first, message=first.message + more)
 
 
 def _renamed(text: str, path: str, other: str) -> str:

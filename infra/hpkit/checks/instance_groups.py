@@ -192,20 +192,20 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
             if find_instance_type(name) is None:
                 flexible = isinstance(group, InstanceGroup) and not group.instance_type
                 where = (*path, "instanceTypes", index) if flexible else (*path, "instanceType")
-                yield _not_offered(where, name, f"group `{group.name}`")
+                yield _not_offered(where, name)
     governance = context.spec.governance
     for team, quota_resources in (governance.allocations if governance else {}).items():
         for index, quota_resource in enumerate(quota_resources):
             if find_instance_type(quota_resource.instance_type) is None:
                 path = (*context.path, "governance", "allocations", team, index, "instanceType")
-                yield _not_offered(path, quota_resource.instance_type, f"the allocation of team `{team}`")
+                yield _not_offered(path, quota_resource.instance_type)
 
 
-def _not_offered(path: Path, name: str, owner: str) -> Issue:
+def _not_offered(path: Path, name: str) -> Issue:
     names = find_nearest(name)
     also = f" Similar types: {listing(list(names[1:]))}." if len(names) > 1 else ""
     fix = f"Did you mean `{names[0]}`?{also}" if names else "Choose a type that `hpkit catalog instances` lists."
-    return Issue(path, f"{owner} has the type `{name}`, which HyperPod doesn't offer", fix)
+    return Issue(path, f"HyperPod doesn't offer the instance type `{name}`", fix)
 
 
 def _threads(context: Context) -> Iterator[Issue]:

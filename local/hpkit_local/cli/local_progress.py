@@ -95,7 +95,9 @@ class Progress:
         lines = [f"{self._stack}: {self._changes(events)}{took}"]
         if failed:
             said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
-            lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed. Pulumi's output: {log}"]
+            # A preview that ends early has compared only some resources.
+            ended = f"{self._stack}: nothing was changed" if self._verb == "preview" else lines[0]
+            lines = [*(f"error: {each}" for each in said), f"{ended}; {self._verb} failed. Pulumi's output: {log}"]
         return lines
 
     def record(self) -> None:
@@ -135,14 +137,14 @@ class Progress:
         work = next(iter(events.under_way.values()), None)
         more = f" and {len(events.under_way) - 1} more" if len(events.under_way) > 1 else ""
         doing = f"; {_doing(work)}{more}" if work is not None else ""
-        return f"{self._passed()}: {self._changes(events)}{doing}"
+        return f"{self._passed()}: {self._so_far(events)}{doing}"
 
     def _picture(self, events: EngineEvents) -> Group:
         from rich.console import Group
         from rich.text import Text
 
         now = time.monotonic()
-        lines = [f"{self._verb} {self._stack}  {self._passed()}  {self._changes(events)}"]
+        lines = [f"{self._verb} {self._stack}  {self._passed()}  {self._so_far(events)}"]
         lines += [
             f"  {_doing(work)}  {now - work.since:.0f} s" for work in list(events.under_way.values())[:_MOST_WORK]
         ]
@@ -153,13 +155,16 @@ class Progress:
     def _passed(self) -> str:
         return f"{time.monotonic() - self._begun:.0f} s"
 
+    def _so_far(self, events: EngineEvents) -> str:
+        if events.done:
+            return self._changes(events)
+        return "previewing" if events.previewing else "starting Pulumi and the program"
+
     def _changes(self, events: EngineEvents) -> str:
         """Return what was done, `3 resources created, 95 unchanged`; for a preview, `3 … to create`."""
         counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
         if not counts:
-            ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
-            doing = "previewing" if events.previewing else "starting"
-            return ended if events.seconds is not None else doing
+            return "nothing to delete" if self._verb == "destroy" else "nothing changed"
         (what, count), *others = [(self._wording(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 

@@ -38,6 +38,8 @@ _CHANGES = {
     "import": "imported",
 }
 _STEP = re.compile(r"""\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[]+)""")
+# Pulumi's text for a value that isn't known before the run.
+_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # Longer values are less useful than their path.
 _LONGEST_VALUE = 40
 _VERBS = {"create": "creating", "create-replacement": "creating", "update": "updating", "import": "importing"}
@@ -205,6 +207,8 @@ def _short(value: Any) -> str | None:
     """Return a value on one line, `none` for an empty one; None if it is too long or has parts."""
     if value is None or isinstance(value, dict | list):
         return None if value else "none"
+    if value == _UNKNOWN:
+        return "not known yet"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, bool) else str(value)
     return text if text and len(text) <= _LONGEST_VALUE and text.isprintable() else None
 

@@ -104,6 +104,15 @@ def test_what_is_made_is_counted_and_what_is_worked_on_is_named(tmp_path):
     assert [work.verb for work in events.under_way.values()] == ["creating", "deleting"], "a line that was cut is whole"
 
 
+def test_a_value_that_is_not_known_yet_is_called_so(tmp_path):
+    events = EngineEvents(tmp_path / "events.json", is_preview=True)
+    sides = {"old": {"inputs": {"id": "vpc-1"}}, "new": {"inputs": {"id": "04da6b54-80e4-46f7-96ec-b56ff0331ba9"}}}
+    change = {"op": "update", "urn": URN.format(type=VPC, name="one"), "type": VPC, "detailedDiff": {"id": {}}, **sides}
+    events.file.write_text(json.dumps({"resOutputsEvent": {"metadata": change}}) + "\n")
+    events.read()
+    assert events.changes[0].properties == ("id vpc-1 → not known yet",)
+
+
 def test_an_error_of_a_plugin_has_no_words_of_grpc(tmp_path):
     events = EngineEvents(tmp_path / "events.json")
     urn = URN.format(type="pulumi:providers:hyperpod", name="hyperpod")

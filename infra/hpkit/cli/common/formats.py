@@ -14,7 +14,7 @@ import click
 from hpkit.checks import RULES, Finding, Summary, summarize
 from hpkit.cli.common.documents import FormatOption, outcome_document
 from hpkit.cli.common.output import output_to, stdout_to_stderr
-from hpkit.config import format_path
+from hpkit.config import Mark, format_path
 from hpkit.project import Loaded
 from hpkit.text.document import Document
 from hpkit.text.formatting import json_text, listing, plural
@@ -158,8 +158,11 @@ def folded(text: str, indent: str, first: str | None = None) -> str:
 def findings_text(findings: list[Finding], loaded: list[Loaded]) -> str:
     """Return findings for people, and their numbers."""
     lines: list[str] = []
+    # What is wrong with the whole file, such as that it doesn't exist, has no position in it.
+    whole = {each.file for each in loaded if any(problem.mark == Mark(1, 1) for problem in each.document.problems)}
+    whole -= {each.file for each in loaded if each.document.root is not None}
     for finding in findings:
-        place = f"{finding.file}:{finding.line}:{finding.column}"
+        place = finding.file if finding.file in whole else f"{finding.file}:{finding.line}:{finding.column}"
         label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
         lines.append(f"{place}: {label} {colored(finding.rule, bold=True)} {finding.path}".rstrip())
         for sentence in (finding.message, finding.fix):

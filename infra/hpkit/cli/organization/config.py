@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
+from hpkit.cli.common.output import called
 from hpkit.config import Path
 from hpkit.config.models.organization import FOR_ENVIRONMENTS, Organization
 from hpkit.config.schema.contract import ANY, fields_at, sections
@@ -18,7 +19,7 @@ from hpkit.config.schema.editor import example_of, title_of
 from hpkit.config.schema.reference import json_schema, takes
 from hpkit.errors import InputError
 from hpkit.text.document import Document
-from hpkit.text.spelling import near
+from hpkit.text.spelling import alike, near
 
 __all__ = ["KeyList", "command"]
 
@@ -56,23 +57,24 @@ class KeyList(Document):
 
 
 @click.command("config")
-@click.argument("key", metavar="KEY")
+@click.argument("key", metavar="[KEY]", default="")
 @output_options("text", "json", documents=("hpkit.cli.organization.config:KeyList",))
 def command(key: str) -> Output:
     """Explain a key of the organization file: meaning, type, default, limits, and an example.
 
-    KEY is a name such as `borrowLimit`, or the end of a path such as `cluster.name`.
+    KEY is a name such as `borrowLimit`, or the end of a path such as `cluster.name`. Without it, the keys are listed.
     """
     fields = list(_fields())
     known = {str(step) for path, _, _ in fields for step in path}
     steps = re.sub(r"\[[^\]]*\]", "", key).split(".")
     wanted = [step for step in steps[:-1] if step in known] + steps[-1:]
-    found = [each for each in fields if each[0][-1] == wanted[-1] and _has(each[0], wanted)]
+    found = [each for each in fields if not key or (each[0][-1] == wanted[-1] and _has(each[0], wanted))]
     if not found:
         likely = near(wanted[-1], sorted(known))
-        hint = f"Did you mean {likely}?" if likely else "docs/reference/config.md lists all keys."
+        is_likely = likely is not None and alike(wanted[-1], likely)
+        hint = f"Did you mean {likely}?" if is_likely else f"`{called()} catalog config` lists all keys."
         raise InputError(f"no key {key} in the organization file. {hint}")
-    ends = [each for each in found if [step for step in each[0] if step != ANY][-len(wanted) :] == wanted]
+    ends = [each for each in found if key and [step for step in each[0] if step != ANY][-len(wanted) :] == wanted]
     found = ends or found
     schema = json_schema()
     items = [_explained(*each, schema) for each in found]

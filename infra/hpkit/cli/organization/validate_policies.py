@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,37 +45,43 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 
 
 def placeholder_findings(loaded: Loaded) -> list[Finding]:
-    """Return a warning for every environment with the account of the examples; other rules report the rest after it."""
-    organization, document = loaded.parsed.organization, loaded.document
-    findings: list[Finding] = []
-    if organization is None:
-        return findings
+    """Return a warning about each account of the examples, at its first place; other rules report the rest after it."""
+    organization = loaded.parsed.organization
+    places: dict[str, set[Path]] = defaultdict(set)
+    ranges: dict[str, dict[str, None]] = defaultdict(dict)
     for environment, plan in loaded.plans.items():
         spec = plan.spec
-        if spec.account not in PLACEHOLDER_ACCOUNTS or any(waiver.rule == "ACC004" for waiver in spec.waivers):
-            continue
-        path = ("environments", environment, "account")
-        texts = Context(organization, environment, plan).texts
-        lines = sorted({document.locate(place).line for place, text in texts if spec.account in text and place != path})
-        others = [f"the values with it in lines {listing([*map(str, lines)])}"] if lines else []
-        others += [f"publicCidrs {cidr}" for cidr in documentation_ranges(spec.eks.endpoint.public_cidrs)]
-        mark = document.locate(path)
-        findings.append(
-            Finding(
-                rule="ACC004",
-                severity="warning",
-                path=format_path(path, document.data),
-                file=mark.file or loaded.file,
-                line=mark.line,
-                column=mark.column,
-                message=f"{spec.account} is a placeholder of the examples"
-                f"{f', and so are {listing(others)}' if others else ''}; the local cloud accepts placeholders, but "
-                "on AWS `pulumi up` fails before it starts",
-                fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). "
-                "`hpkit validate` then reports ARNs of other accounts and documentation ranges.",
-            )
-        )
-    return findings
+        if (
+            organization
+            and spec.account in PLACEHOLDER_ACCOUNTS
+            and all(waiver.rule != "ACC004" for waiver in spec.waivers)
+        ):
+            texts = Context(organization, environment, plan).texts
+            places[spec.account] |= {("environments", environment, "account")}
+            places[spec.account] |= {place for place, text in texts if spec.account in text}
+            ranges[spec.account] |= dict.fromkeys(documentation_ranges(spec.eks.endpoint.public_cidrs))
+    return [_placeholder(loaded, account, places[account], list(ranges[account])) for account in places]
+
+
+def _placeholder(loaded: Loaded, account: str, places: Set[Path], ranges: Sequence[str]) -> Finding:
+    document = loaded.document
+    path = min((each for each in places if each[-1] == "account"), key=lambda each: document.locate(each).line)
+    mark = document.locate(path)
+    lines = sorted({document.locate(place).line for place in places} - {mark.line})
+    others = [f"the values with it in lines {listing([*map(str, lines)])}"] if lines else []
+    others += [f"publicCidrs {cidr}" for cidr in ranges]
+    return Finding(
+        rule="ACC004",
+        severity="warning",
+        path=format_path(path, document.data),
+        file=mark.file or loaded.file,
+        line=mark.line,
+        column=mark.column,
+        message=f"{account} is a placeholder of the examples{f', and so are {listing(others)}' if others else ''}; the "
+        "local cloud accepts placeholders, but on AWS `pulumi up` fails before it starts",
+        fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). `hpkit validate` "
+        "then reports ARNs of other accounts and documentation ranges.",
+    )
 
 
 def _listed_once(same: list[Finding]) -> Finding:

@@ -176,16 +176,17 @@ class Scheduling(Component):
         reading = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(id=known))
         live = KubernetesObject("kueue-config", "core/v1:ConfigMap", data=None, opts=reading)
         text = live.data.apply(lambda data: _configured((data or {}).get(_FILE, ""), plan))
+        # The service changes the file when the policy's fair sharing changes; a preview can only know this.
+        share = {"hpkit/fair-share": plan.policy.fair_share if plan.policy else ""}
         config = KubernetesObject(
             "kueue-config",
             "core/v1:ConfigMapPatch",
-            metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": _FORCE},
+            metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": {**_FORCE, **share}},
             data={_FILE: text},
             opts=inside,
         )
         digest = text.apply(lambda known: hashlib.sha256(known.encode()).hexdigest()[:16])
-        # The service changes the file when the policy's fair sharing changes, which a preview can't know.
-        annotations = {"hpkit/kueue-config": digest, "hpkit/fair-share": plan.policy.fair_share if plan.policy else ""}
+        annotations = {"hpkit/kueue-config": digest, **share}
         KubernetesObject(
             "kueue",
             "apps/v1:DeploymentPatch",
