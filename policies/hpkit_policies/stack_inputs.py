@@ -5,7 +5,6 @@ It doesn't count restricted instance groups: they serve one kind of workload, an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.catalog import InstanceType, find_instance_type
@@ -18,6 +17,7 @@ from hpkit.plan.capacity import (
     matching_types,
     type_capacities,
 )
+from hpkit.plan.model import exact
 from hpkit_policies.model import UNKNOWN, Resource, of_type
 
 __all__ = [
@@ -230,12 +230,7 @@ def _quota_resource(quota_resource: Mapping[str, Any]) -> QuotaResource | None:
         instance_type=quota_resource["instanceType"],
         count=quota_resource.get("count"),
         accelerators=quota_resource.get("accelerators"),
-        v_cpu=_exact(quota_resource.get("vCpu")),
-        memory_in_gib=_exact(quota_resource.get("memoryInGiB")),
+        v_cpu=exact(quota_resource.get("vCpu")),
+        memory_in_gib=exact(quota_resource.get("memoryInGiB")),
         partition=Partition(partition["type"], partition["count"]) if partition else None,
     )
-
-
-def _exact(value: float | None) -> Fraction | None:
-    """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
-    return None if value is None else Fraction(repr(value))

@@ -91,18 +91,14 @@ class _ApiReader:
         if not isinstance(response, FailedCall):
             return response
         if not response.is_absence:  # deleted while others were read
-            self.unknown.append(_sentence(response))
+            self.unknown.append(str(response))
         return None
-
-
-def _sentence(failure: FailedCall) -> str:
-    return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
 def _required(api: _ApiReader, call: ApiCall) -> Any:
     response = Responses(call_all(api.session, [call], on_progress=lambda *_: None)).of(call)
     if isinstance(response, FailedCall):
-        raise ToolError(_sentence(response))
+        raise ToolError(str(response))
     return response
 
 

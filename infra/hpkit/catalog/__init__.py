@@ -21,7 +21,7 @@ from hpkit.catalog.dependencies import (
     keda_chart,
     operator_charts,
 )
-from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown
+from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown, in_any_order
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -137,6 +137,7 @@ __all__ = [
     "frozen_of_groups",
     "grafana_regions",
     "has_unknown",
+    "in_any_order",
     "instance_type",
     "instance_types",
     "is_local_zone",

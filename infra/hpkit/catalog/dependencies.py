@@ -22,38 +22,42 @@ __all__ = [
 CHARTS_FOLDER: Final = ".hpkit/charts"
 
 
+class _Package:
+    """The names of a chart's package."""
+
+    __slots__ = ()
+    name: str
+    version: str
+    package: str
+
+    @property
+    def file(self) -> str:
+        """Return the name of its package in CHARTS_FOLDER: another pin has another name, so the engine sees it."""
+        return f"{self.name}-{self.version}-{self.package[:12]}.tgz"
+
+    @property
+    def published_file(self) -> str:
+        """Return the name that `helm package` gives it."""
+        return f"{self.name}-{self.version}.tgz"
+
+
 @dataclass(frozen=True, slots=True)
-class PublishedChart:
+class PublishedChart(_Package):
     """A chart that is published as a package.
 
-    sha256 is the hash of its contents, as `chart_hash` returns it for the unpacked folder. It doesn't
-    change when the same files are packed again. folder: where the chart is in an archive of a repository. namespace and
+    package is the hash of its contents, as `chart_hash` returns it for the unpacked folder. It doesn't change when
+    the same files are packed again. folder: where the chart is in an archive of a repository. namespace and
     values: of its release.
     """
 
     name: str
     version: str
     url: str
-    sha256: str
+    package: str
     images: tuple[str, ...] = ()
     folder: str = ""
     namespace: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def package(self) -> str:
-        """Return the sha256 of the package's contents."""
-        return self.sha256
-
-    @property
-    def file(self) -> str:
-        """Return the name of its package in CHARTS_FOLDER: another pin has another name, so the engine sees it."""
-        return _file(self.name, self.version, self.package)
-
-    @property
-    def published_file(self) -> str:
-        """Return the name that `helm package` gives it."""
-        return f"{self.name}-{self.version}.tgz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class ChartImage:
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedChart:
+class PinnedChart(_Package):
     """hpkit's pin: a folder of a Git repository at a commit, and the parts that are published elsewhere.
 
     - contents: the hash of that folder.
@@ -146,16 +150,6 @@ class PinnedChart:
     def archive(self) -> str:
         """Return the address of the repository's files at the commit."""
         return f"{self.repository}/archive/{self.commit}.tar.gz"
-
-    @property
-    def file(self) -> str:
-        """Return the name of its package in CHARTS_FOLDER: another pin is another name, so the engine sees it."""
-        return _file(self.name, self.version, self.package)
-
-    @property
-    def published_file(self) -> str:
-        """Return the name that `helm package` gives it."""
-        return f"{self.name}-{self.version}.tgz"
 
 
 @cache
@@ -188,10 +182,6 @@ def operator_charts() -> tuple[PublishedChart, ...]:
 
 def _published(data: Mapping[str, Any]) -> PublishedChart:
     return PublishedChart(**{**data, "images": tuple(data["images"])})
-
-
-def _file(name: str, version: str, package: str) -> str:
-    return f"{name}-{version}-{package[:12]}.tgz"
 
 
 def _image(row: Mapping[str, Any]) -> ChartImage:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hpkit.catalog.resource_types import TypeFacts
 
-__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown"]
+__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown", "in_any_order"]
 
 
 class _Unknown:
@@ -57,6 +57,13 @@ def has_unknown(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(has_unknown(item) for item in value.values())
     return any(has_unknown(item) for item in value) if isinstance(value, list | tuple) else value is UNKNOWN
+
+
+def in_any_order(value: Any) -> Any:
+    """Return a value whose lists of texts are sorted, because sets of IDs have no order."""
+    if isinstance(value, Mapping):
+        return {key: in_any_order(item) for key, item in value.items()}
+    return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
 
 
 def _within(facts: TypeFacts, old: Any, new: Any, difference: Difference) -> Iterator[Difference]:

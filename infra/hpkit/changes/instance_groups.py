@@ -7,7 +7,7 @@ node.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.catalog import frozen_of_groups, has_unknown, other_volume_keys, sticky_of_groups, type_facts
+from hpkit.catalog import frozen_of_groups, has_unknown, in_any_order, other_volume_keys, sticky_of_groups, type_facts
 from hpkit.changes.compare import Recorded, RecordedResource, with_unknown
 from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
 from hpkit.changes.steps import Step, root_causes
@@ -130,7 +130,7 @@ def _unchangeable(
         undisclosed = f"instanceGroups.{member}" in type_facts("hyperpod:index:Cluster").undisclosed
         if undisclosed and None in (was, now):
             continue
-        if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
+        if in_any_order(was) != in_any_order(now) or has_unknown(now):
             yield _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
     for volume in other_volume_keys(old.get("instanceStorageConfigs", ()), new.get("instanceStorageConfigs", ())):
         yield f"volumeKmsKeyId of the {volume} of instance group {name} changes"
@@ -176,12 +176,6 @@ def _without_added_subnets(was: Any, now: Any) -> Any:
     old, new = was.get("subnets", []), now.get("subnets", [])
     added = len(new) > len(old) and all(subnet in new for subnet in old)
     return {**now, "subnets": old} if added else now
-
-
-def _in_any_order(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _in_any_order(item) for key, item in value.items()}
-    return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
 
 
 def _text(member: str, value: Any) -> str:

@@ -44,6 +44,10 @@ class FailedCall:
     code: str
     message: str
 
+    def __str__(self) -> str:
+        """Return what failed, and advice."""
+        return f"{self.action}: {self.code}: {self.message}. {self.fix}"
+
     @property
     def is_absence(self) -> bool:
         """Return whether the service reports that the resource doesn't exist."""

@@ -218,6 +218,10 @@ class WaitForPodsReady:
     backoff_base_seconds: int = 60
     backoff_max_seconds: int = 3600
 
+    def retries_forever(self, start: float) -> bool:
+        """Return whether a workload whose pods take this time to become ready is retried without end."""
+        return self.backoff_limit_count is None and start > self.timeout
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -32,6 +32,7 @@ __all__ = [
     "TeamPlan",
     "TypeCapacity",
     "ZonePlan",
+    "exact",
     "resource_of",
 ]
 
@@ -77,13 +78,13 @@ def resource_of(stated: QuotaAmount, count: int | None = None) -> QuotaResource:
         instance_type=stated.instance_type,
         count=stated.count if count is None else count,
         accelerators=stated.accelerators,
-        v_cpu=_exact(stated.v_cpu),
-        memory_in_gib=_exact(stated.memory_in_gib),
+        v_cpu=exact(stated.v_cpu),
+        memory_in_gib=exact(stated.memory_in_gib),
         partition=None if partition is None else Partition(partition.type, partition.count),
     )
 
 
-def _exact(value: float | None) -> Fraction | None:
+def exact(value: float | None) -> Fraction | None:
     """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
     return None if value is None else Fraction(repr(value))
 
@@ -289,6 +290,15 @@ class Plan:
     addons: tuple[AddonPlan, ...]
     dependencies: DependenciesPlan | None
     topology_aware_scheduling: bool
+
+    @property
+    def owner_tags(self) -> dict[str, str]:
+        """Return the tags that identify a resource's owner."""
+        return {key: self.tags[key] for key in ("hpkit:organization", "hpkit:environment")}
+
+    def owns(self, tags: Mapping[str, str]) -> bool:
+        """Return whether tags mark a resource as this stack's own."""
+        return self.owner_tags.items() <= tags.items()
 
     @property
     def stack(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-__all__ = ["claims_of", "may_go_to", "pod_requests", "selects", "tolerates"]
+__all__ = ["claims_of", "mapping", "mappings", "may_go_to", "pod_requests", "selects", "tolerates"]
 
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
@@ -35,11 +35,11 @@ def pod_requests(
     Sources: k8s.io/component-helpers 0.36, resource/helpers.go, PodRequests; Kubernetes 1.36, pkg/apis/core/v1,
     SetDefaults_Pod; Kueue 0.19.2, pkg/workload/resources.go, AdjustResources.
     """
-    containers, first = list(_mappings(spec.get("containers"))), list(_mappings(spec.get("initContainers")))
+    containers, first = mappings(spec.get("containers")), mappings(spec.get("initContainers"))
 
     def requests_of(container: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Number]:
-        resources = _mapping(container.get("resources"))
-        limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
+        resources = mapping(container.get("resources"))
+        limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
         asked = {**added, **limits, **requests} if completed else {**limits, **added, **requests}
         return {str(name): amount(str(name), text) for name, text in asked.items()}
 
@@ -49,15 +49,15 @@ def pod_requests(
             ((each.get("restartPolicy") == "Always", requests_of(each, added)) for each in first),
         )
 
-    total, whole = together(defaults or {}), _mapping(spec.get("resources"))
-    limits, requests = ({**_mapping(whole.get(part))} for part in ("limits", "requests"))
+    total, whole = together(defaults or {}), mapping(spec.get("resources"))
+    limits, requests = ({**mapping(whole.get(part))} for part in ("limits", "requests"))
     if limits and completed:
         # The API server completes the requests of the whole pod before it adds the LimitRange's defaults.
         asked = together({})
         total |= {name: each for name, each in asked.items() if name in _OF_PODS}
         limits = {name: each for name, each in limits.items() if name not in asked}
     total |= {name: amount(name, text) for name, text in {**limits, **requests}.items() if _is_pod_level(name)}
-    _add(total, {str(name): amount(str(name), text) for name, text in _mapping(spec.get("overhead")).items()})
+    _add(total, {str(name): amount(str(name), text) for name, text in mapping(spec.get("overhead")).items()})
     return total
 
 
@@ -92,15 +92,15 @@ def _is_pod_level(name: object) -> bool:
 
 def claims_of(spec: Mapping[str, Any]) -> list[str]:
     """Return the names of the PersistentVolumeClaims that a pod mounts."""
-    volumes = (_mapping(volume.get("persistentVolumeClaim")) for volume in _mappings(spec.get("volumes")))
+    volumes = (mapping(volume.get("persistentVolumeClaim")) for volume in mappings(spec.get("volumes")))
     return [str(volume["claimName"]) for volume in volumes if volume.get("claimName")]
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether a label selector matches labels; an empty one matches all (Kubernetes, Labels and Selectors)."""
-    if any(labels.get(key) != value for key, value in _mapping(selector.get("matchLabels")).items()):
+    if any(labels.get(key) != value for key, value in mapping(selector.get("matchLabels")).items()):
         return False
-    for term in _mappings(selector.get("matchExpressions")):
+    for term in mappings(selector.get("matchExpressions")):
         value, values = labels.get(str(term.get("key"))), term.get("values") or ()
         matches = {
             "In": value in values,
@@ -119,14 +119,14 @@ def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collecti
     keys: the labels that are checked; requirements on others are ignored (Kueue 0.19.2, flavorSelector of
     pkg/scheduler/flavorassigner).
     """
-    selected = _mapping(spec.get("nodeSelector"))
+    selected = mapping(spec.get("nodeSelector"))
     if any(key in keys and labels.get(key) != value for key, value in selected.items()):
         return False
-    affinity = _mapping(_mapping(spec.get("affinity")).get("nodeAffinity"))
-    required = _mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+    affinity = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
+    required = mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
     terms = [
-        [expression for expression in _mappings(term.get("matchExpressions")) if expression.get("key") in keys]
-        for term in _mappings(required.get("nodeSelectorTerms"))
+        [expression for expression in mappings(term.get("matchExpressions")) if expression.get("key") in keys]
+        for term in mappings(required.get("nodeSelectorTerms"))
     ]
     return not terms or any(all(_matches(each, labels) for each in term) for term in terms)
 
@@ -163,9 +163,11 @@ def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     }.get(str(operator), True)
 
 
-def _mapping(value: Any) -> Mapping[Any, Any]:
+def mapping(value: Any) -> Mapping[Any, Any]:
+    """Return a mapping in a user's document; an empty one if there is another value."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _mappings(value: Any) -> Iterable[Mapping[Any, Any]]:
-    return [_mapping(each) for each in value] if isinstance(value, list | tuple) else []
+def mappings(value: Any) -> list[Mapping[Any, Any]]:
+    """Return the mappings in a list of a user's document; other values count as empty ones."""
+    return [mapping(each) for each in value] if isinstance(value, list | tuple) else []

@@ -30,8 +30,6 @@ UNMARKED: Final = (
     "The stack sets no tags (manageTags: false), so nothing in the account shows whether it belongs to the stack"
 )
 
-_OWNER_TAGS = ("hpkit:organization", "hpkit:environment")
-
 
 @dataclass(frozen=True, slots=True)
 class RunningGroup:
@@ -45,7 +43,7 @@ class RunningGroup:
 
 def ownership(plan: Plan, responses: Responses, found: Mapping[str, str]) -> Ownership:
     """Return whose a resource is, from its tags."""
-    if _is_tagged(plan, found):
+    if plan.owns(found):
         return "own"
     return "unmarked" if _is_untagged_and_live(plan, responses) else "other"
 
@@ -71,7 +69,7 @@ def count_own(plan: Plan, responses: Responses, resources: Iterable[Mapping[str,
     if _is_untagged_and_live(plan, responses):
         # They have no tags; the cluster is created after everything that it depends on.
         return registered
-    return min(sum(_is_tagged(plan, _tags(each)) for each in resources), registered)
+    return min(sum(plan.owns(_tags(each)) for each in resources), registered)
 
 
 def other_clusters(plan: Plan, responses: Responses) -> list[Mapping[str, Any]] | FailedCall:
@@ -128,11 +126,6 @@ def without_running(plan: Plan, responses: Responses) -> Plan:
             for group in plan.restricted_groups
         ),
     )
-
-
-def _is_tagged(plan: Plan, found: Mapping[str, str]) -> bool:
-    """Return whether tags mark a resource as this stack's own."""
-    return all(found.get(key) == plan.tags[key] for key in _OWNER_TAGS)
 
 
 def _is_untagged_and_live(plan: Plan, responses: Responses) -> bool:

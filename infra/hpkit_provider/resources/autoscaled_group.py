@@ -53,11 +53,6 @@ class AutoscaledGroupHandler(Handler):
         found = {"clusterArn": arn, "instanceGroupName": group}
         return ResourceState(resource_id, found, found)
 
-    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Record the inputs; different ones make it another group, and are a replacement."""
-        del call, old, state
-        return ResourceState(resource_id, new, new)
-
     def delete(self, call: EngineCall, resource_id: str) -> None:
         """Delete the group, unless the program still has it and it was only removed from Karpenter."""
         arn, group = _parts(resource_id)

@@ -160,9 +160,10 @@ class Handler(ABC):
     def read(self, call: EngineCall, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
         """Return it as it is; None when it is gone. Without inputs it is an import."""
 
-    @abstractmethod
     def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Change the live resource to the new inputs."""
+        """Change the live resource to the new inputs; by default, nothing but the state has them."""
+        del call, old, state
+        return ResourceState(resource_id, new, new)
 
     @abstractmethod
     def delete(self, call: EngineCall, resource_id: str) -> None:

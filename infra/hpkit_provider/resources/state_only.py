@@ -30,11 +30,6 @@ class StateOnlyHandler(Handler):
         given = imported_inputs(self.name, resource_id, example=self.example)
         return ResourceState(_logical_name(call), given, given)
 
-    def update(self, call: EngineCall, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Record the new inputs."""
-        del call, old, state
-        return ResourceState(resource_id, new, new)
-
     def delete(self, call: EngineCall, resource_id: str) -> None:
         """Forget it."""
 

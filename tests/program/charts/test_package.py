@@ -216,7 +216,7 @@ def test_another_chart_under_the_pinned_version_is_refused(site, project):
 
 def test_keda_is_pinned_by_the_contents_that_its_repository_publishes():
     pin = keda_chart()
-    assert (len(pin.sha256), pin.published_file) == (64, f"keda-{pin.version}.tgz")
+    assert (len(pin.package), pin.published_file) == (64, f"keda-{pin.version}.tgz")
     assert pin.url == f"https://kedacore.github.io/charts/{pin.published_file}"
     assert dataclasses.replace(pin, sha256="f" * 64).file != pin.file
 
@@ -224,7 +224,7 @@ def test_keda_is_pinned_by_the_contents_that_its_repository_publishes():
 def test_the_pin_names_every_part_by_version_and_contents():
     pin = dependencies_chart()
     assert len(pin.commit) == 40
-    assert all(len(each.sha256) == 64 and each.version in each.url for each in pin.subcharts)
+    assert all(len(each.package) == 64 and each.version in each.url for each in pin.subcharts)
     assert all(each.url.startswith("https://") for each in pin.subcharts)
     assert pin.archive == f"https://github.com/aws/sagemaker-hyperpod-cli/archive/{pin.commit}.tar.gz"
     another = dataclasses.replace(pin, package="f" * 64)

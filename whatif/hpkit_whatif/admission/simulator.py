@@ -265,7 +265,7 @@ class Simulator:
             self._start_due(say)
             self.requeue()
             for workload in coming.until(self.now):
-                if until is None and self._is_endless(workload):
+                if until is None and self._gang is not None and self._gang.retries_forever(workload.start):
                     raise ValueError(
                         f"workload {workload.name}: its pods are never ready in time, and nothing limits its retries"
                     )
@@ -460,10 +460,6 @@ class Simulator:
             else:
                 is_again = self.time_out(task.name)
                 say(Event(self.now, "TimedOut" if is_again else "Deactivated", task.name, "PodsReadyTimeout"))
-
-    def _is_endless(self, workload: Workload) -> bool:
-        gang = self._gang
-        return gang is not None and gang.backoff_limit_count is None and workload.start > gang.timeout
 
     def _next_time(self, coming: _Coming) -> float | None:
         times = []

@@ -4,12 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type
 from hpkit.errors import InputError
 from hpkit.plan.capacity import amounts_of
-from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan, exact
 from hpkit.text.spelling import near
 from hpkit_whatif.admission import (
     Grid,
@@ -222,8 +221,8 @@ class Tasks:
         request = QuotaResource(
             instance_type,
             accelerators=spec.accelerators,
-            v_cpu=_exact(spec.v_cpu),
-            memory_in_gib=_exact(spec.memory_in_gib),
+            v_cpu=exact(spec.v_cpu),
+            memory_in_gib=exact(spec.memory_in_gib),
         )
         amounts = _accelerators_first({**amounts_of(request), **_requests(spec)})
         for name, amount in amounts.items():
@@ -277,13 +276,9 @@ class Tasks:
         return None
 
 
-def _exact(amount: float | None) -> Fraction | None:
-    return None if amount is None else Fraction(str(amount))
-
-
 def _requests(spec: TaskSpec) -> dict[str, int]:
     """Return a pod's requests as Kueue counts them: rounded up to millicores and bytes, unlike quotas."""
-    asked = {"cpu": (_exact(spec.v_cpu), 1000), "memory": (_exact(spec.memory_in_gib), _GIB)}
+    asked = {"cpu": (exact(spec.v_cpu), 1000), "memory": (exact(spec.memory_in_gib), _GIB)}
     return {name: math.ceil(amount * units) for name, (amount, units) in asked.items() if amount is not None}
 
 

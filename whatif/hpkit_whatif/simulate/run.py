@@ -179,7 +179,7 @@ class Recorder:
                     )
                 self._nevers.append(task)
                 continue
-            if until is None and self._is_endless(task.workload):
+            if until is None and self._gang is not None and self._gang.retries_forever(task.workload.start):
                 raise InputError(
                     f"{task.place}: pods of task {name} are never ready within the timeout of gang scheduling, so it "
                     "would be retried forever; set `until` in the scenario, or "
@@ -187,10 +187,6 @@ class Recorder:
                 )
             self._coming[name] = task
             yield task.workload
-
-    def _is_endless(self, workload: Workload) -> bool:
-        gang = self._gang
-        return gang is not None and gang.backoff_limit_count is None and workload.start > gang.timeout
 
     def note(self, event: Event) -> None:
         """Process an event."""

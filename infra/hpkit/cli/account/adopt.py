@@ -1,6 +1,5 @@
 """`hpkit aws adopt`: a live platform becomes an organization file and a stack, and nothing of it is touched."""
 
-import datetime
 import os
 import re
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from hpkit.cli.account.adopt_run import run
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts, output_option
 from hpkit.cli.common.output import WholeLines
+from hpkit.project import today
 from hpkit.text.formatting import plural
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
     live = read(cluster, region)
     name = organization or re.sub(r"[^a-z0-9-]+", "-", str(live.cluster["ClusterName"]).lower()).strip("-")
     shown = str(file or f"stacks/{name}.yaml")
-    prepared = prepare(live, organization=name, environment=environment, file=shown, today=_today())
+    prepared = prepare(live, organization=name, environment=environment, file=shown, today=today())
     stack = f"{name}-{environment}"
     if file is None:
         click.echo(prepared.text, nl=False)
@@ -91,10 +91,6 @@ def _region(cluster: str, region: str | None) -> str:
     if chosen_region is None:
         raise click.UsageError("set the cluster's region with --region")
     return chosen_region
-
-
-def _today() -> datetime.date:
-    return datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def _settings(organization: str, environment: str) -> str:

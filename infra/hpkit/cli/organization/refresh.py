@@ -102,9 +102,7 @@ def _ask(session: "Session", regions: Sequence[str]) -> dict[str, Found]:
     for (region, index), call in calls.items():
         response = responses[call.key]
         if isinstance(response, FailedCall):
-            raise ToolError(
-                f"{response.action}: {response.code}: {response.message}. {response.fix}. {PRICE_FILE} stays as it is"
-            )
+            raise ToolError(f"{response}. {PRICE_FILE} stays as it is")
         read_products(PRODUCTS[index], response["PriceList"], prices[region])
     return prices
 

@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 from kubernetes.client import ApiException
 
 from hpkit.cluster.check.probes import NAME, NAMESPACE, SERVICE, Probe, Status
-from hpkit.cluster.jobs.kinds import mapping, mappings
 from hpkit.cluster.live.kubernetes import CONFLICT, NOT_FOUND, Kubernetes, message_of
 from hpkit.errors import ToolError
+from hpkit.plan.pods import mapping, mappings
 
 __all__ = ["Result", "cleared", "run"]
 

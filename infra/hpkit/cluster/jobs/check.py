@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, mapping, parts, templates, units
+from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.operators import BY_OTHERS, breaches_of_operators, missing_operator
@@ -26,6 +26,7 @@ from hpkit.config.reading.edit import dumped, loaded, position, remove_value, se
 from hpkit.errors import InputError
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan, TeamPlan
+from hpkit.plan.pods import mapping
 from hpkit.plan.team_limits import pod_limits
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near

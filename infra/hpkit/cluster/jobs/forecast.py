@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
-from hpkit.cluster.jobs.kinds import Unit, mapping, templates, units
+from hpkit.cluster.jobs.kinds import Unit, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
 from hpkit.cluster.jobs.resources import requests_of
 from hpkit.cluster.jobs.scaling import deleted_first
@@ -21,6 +21,7 @@ from hpkit.cluster.live.why import Strategies, fewer_pods, holders, room, start_
 from hpkit.cluster.live.without_task import CohortSimulation, Start
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.pods import mapping
 from hpkit.text.formatting import listing
 
 __all__ = ["Forecast", "predict", "predict_all", "tasks_of"]

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hpkit.config.models.governance import Workload
 from hpkit.kueue.configuration import JOB_RESOURCES
+from hpkit.plan.pods import mapping, mappings
 
 __all__ = [
     "CREATABLE",
@@ -23,8 +24,6 @@ __all__ = [
     "Path",
     "PodTemplate",
     "Unit",
-    "mapping",
-    "mappings",
     "parts",
     "templates",
     "units",
@@ -279,16 +278,6 @@ def _at_once(job: Mapping[str, Any]) -> int:
     """Return how many pods of a Job Kueue counts: those that run in parallel, at most its completions."""
     side_by_side = _whole(job.get("parallelism", 1))
     return min(side_by_side, _whole(job.get("completions"), side_by_side))
-
-
-def mapping(value: Any) -> Mapping[Any, Any]:
-    """Return a mapping in a user's document; an empty one if there is another value."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def mappings(value: Any) -> list[Mapping[Any, Any]]:
-    """Return the mappings in a list of a user's document; other values count as empty ones."""
-    return [mapping(each) for each in value] if isinstance(value, list) else []
 
 
 def _whole(value: Any, otherwise: int = 1) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings
+from hpkit.cluster.jobs.kinds import PodTemplate, Unit
 from hpkit.plan.capacity import quantity
 from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
+from hpkit.plan.pods import mapping, mappings
 from hpkit.plan.team_limits import (
     MIG_PREFIX,
     NOT_READY,

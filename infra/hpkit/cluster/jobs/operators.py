@@ -12,12 +12,12 @@ from functools import reduce
 from typing import Any, Final
 
 from hpkit.catalog import INFERENCE_OPERATOR, SPACES, keda_chart
-from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit, mapping, mappings
+from hpkit.cluster.jobs.kinds import LEAST, Path, PodTemplate, Unit
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.plan.dependencies import charts_of
 from hpkit.plan.lustre import CLAIM, has_team_volumes
 from hpkit.plan.model import Plan
-from hpkit.plan.pods import claims_of
+from hpkit.plan.pods import claims_of, mapping, mappings
 
 __all__ = ["BY_OTHERS", "INIT_IMAGE", "breaches_of_operators", "missing_operator"]
 

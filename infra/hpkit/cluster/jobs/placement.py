@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
-from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, mapping, mappings, parts
+from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, parts
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import types_of
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, STORAGE_CLASS, has_team_volumes
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
-from hpkit.plan.pods import may_go_to
+from hpkit.plan.pods import mapping, mappings, may_go_to
 from hpkit.text.formatting import listing
 
 __all__ = ["NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]

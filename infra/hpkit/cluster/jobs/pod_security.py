@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, mappings
+from hpkit.cluster.jobs.kinds import Path, PodTemplate
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.plan.model import POD_SECURITY_LEVEL
+from hpkit.plan.pods import mapping, mappings
 
 __all__ = ["SHARED_MEMORY", "violations"]
 

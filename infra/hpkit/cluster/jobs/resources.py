@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.cluster.jobs.kinds import PodTemplate, mapping
+from hpkit.cluster.jobs.kinds import PodTemplate
 from hpkit.kueue.model import PodSet, per_unit
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan
-from hpkit.plan.pods import may_go_to, pod_requests
+from hpkit.plan.pods import mapping, may_go_to, pod_requests
 from hpkit.plan.team_limits import pod_limits
 
 __all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]

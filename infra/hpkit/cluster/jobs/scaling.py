@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hpkit.cluster.jobs.fits import fit
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, templates, units
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, templates, units
 from hpkit.cluster.jobs.limits import Breach, Severity
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.pods import mapping
 from hpkit.plan.team_limits import SCALABLE
 
 __all__ = ["breaches_of_autoscaler", "breaches_of_rollout", "deleted_first", "most_of"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubernetes.client import ApiException
 
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, mapping, parts, templates, units
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
@@ -19,6 +19,7 @@ from hpkit.cluster.live.model import Observed, team_of
 from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.model import TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.pods import mapping
 
 __all__ = ["Server"]
 

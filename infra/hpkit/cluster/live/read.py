@@ -157,12 +157,8 @@ def ask(session: Session, call: ApiCall) -> Any:
             f"{response.message}). `pulumi up` creates it"
         )
     if isinstance(response, FailedCall):
-        raise ToolError(_sentence(response))
+        raise ToolError(str(response))
     return response
-
-
-def _sentence(failure: FailedCall) -> str:
-    return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
 
 
 def _platform(
@@ -240,7 +236,7 @@ class _Answers:
         self._made = {call.key for call in calls}
         self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
         unknown += [
-            (_Denied if call.is_denial else str)(_sentence(call))
+            (_Denied if call.is_denial else str)(call)
             for call in map(self._responses.of, calls)
             if isinstance(call, FailedCall) and not call.is_absence
         ]

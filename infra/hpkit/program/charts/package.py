@@ -180,12 +180,12 @@ def _contents(file: Path) -> str:
 def _assembled(pin: Pin, say: Callable[[str], None]) -> _Files:
     """Return the chart with all its parts, each as pinned."""
     if isinstance(pin, PublishedChart):
-        return _part(pin, f"{pin.name} {pin.version}", pin.url, pin.folder, pin.sha256, say)
+        return _part(pin, f"{pin.name} {pin.version}", pin.url, pin.folder, pin.package, say)
     name = f"{pin.name} of {pin.repository} at {pin.commit[:7]}"
     own = _part(pin, name, pin.archive, pin.path, pin.contents, say)
     files = {path: content for path, content in own.items() if path not in pin.replaced}
     for each in pin.subcharts:
-        part = _part(pin, f"{each.name} {each.version}", each.url, "", each.sha256, say)
+        part = _part(pin, f"{each.name} {each.version}", each.url, "", each.package, say)
         files |= {f"charts/{each.name}/{path}": content for path, content in part.items()}
     found = contents_hash(files)
     if found != pin.package:

@@ -96,8 +96,6 @@ _PASSED: Final = {
 }
 # Conditions on tags; they don't apply if hpkit manages no tags.
 _BY_TAGS: Final = ("NEW", "OWN", "UNTAGGED", "EC2_CREATES", "SAGEMAKER_CREATES")
-# The tags that identify a resource's owner.
-_OWNERSHIP: Final = ("hpkit:organization", "hpkit:environment")
 _CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
 # Actions that set or remove tags, by service.
 _TAGGING: Final = re.compile(r":(?:(?:Tag|Untag)\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
@@ -322,7 +320,7 @@ def _narrowed(
         statements = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
         # Resources that `hpkit aws adopt` imported don't have hpkit's tags yet: the next `up` adds them to exactly
         # these.
-        untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
+        untagged = [each.arn for each in matching if not plan.owns(each.tags)]
         adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
         if untagged and adding:
             statements.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
@@ -346,7 +344,7 @@ def _tagging_apart(
     """Return a statement, and others for its tag actions, which can't change the tags that identify the owner."""
     if not plan.spec.manage_tags:
         return [_statement(sid, actions, resources, conditions)]
-    kept = {f"aws:RequestTag/{key}": plan.tags[key] for key in _OWNERSHIP}
+    kept = {f"aws:RequestTag/{key}": value for key, value in plan.owner_tags.items()}
     groups: tuple[tuple[str, list[str], list[dict[str, Any]]], ...] = (
         (sid, [each for each in actions if not _TAGGING.search(each)], []),
         (
@@ -357,14 +355,10 @@ def _tagging_apart(
         (
             f"{sid}Untag",
             [each for each in actions if _UNTAGGING.search(each)],
-            [{"ForAllValues:StringNotEquals": {"aws:TagKeys": list(_OWNERSHIP)}}],
+            [{"ForAllValues:StringNotEquals": {"aws:TagKeys": list(plan.owner_tags)}}],
         ),
     )
     return [_statement(name, chosen, resources, [*conditions, *further]) for name, chosen, further in groups if chosen]
-
-
-def _is_own(plan: Plan, tags: Mapping[str, str]) -> bool:
-    return all(tags.get(key) == plan.tags[key] for key in _OWNERSHIP)
 
 
 def _values(plan: Plan, account: AwsAccount) -> Values:
@@ -435,7 +429,7 @@ def _conditions(
             }
         },
     }
-    tags = {key: plan.tags[key] for key in _OWNERSHIP}
+    tags = plan.owner_tags
     own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
     tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
     creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))

@@ -203,13 +203,12 @@ _SIGN_IN = {"aws-cn": "https://signin.amazonaws.cn/saml", "aws-us-gov": "https:/
 
 def policy_of_members(plan: Plan, team: TeamPlan, account: AwsAccount) -> Document:
     """Return the policy that the roles of a team's members need, and no more."""
-    own = ("hpkit:organization", "hpkit:environment")
     # The cluster of another stack or tool has other tags, or none.
     is_tagged = plan.spec.manage_tags and not plan.spec.cluster.existing
     return scientist_policy(
         account,
         eks=plan.eks_name,
-        tags={key: plan.tags[key] for key in own} if is_tagged else {},
+        tags=plan.owner_tags if is_tagged else {},
         repositories=[repository.name for repository in repositories_of(plan, team)],
     )
 

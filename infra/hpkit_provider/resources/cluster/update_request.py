@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hpkit.catalog import other_volume_keys
+from hpkit.catalog import in_any_order, other_volume_keys
 from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.errors import classify_status
 from hpkit_provider.engine.values import Props, has_unknown
@@ -112,13 +112,7 @@ def _differs(old: Any, new: Any) -> bool:
     """Return whether two values certainly differ; sets of IDs have no order."""
     if has_unknown([old, new]):
         return False
-    return bool(_sorted(old) != _sorted(new))
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(item) for key, item in value.items()}
-    return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
+    return bool(in_any_order(old) != in_any_order(new))
 
 
 def undeclared_groups(inputs: Props, live: Props, managed: list[str]) -> list[str]:
