@@ -334,11 +334,6 @@ def _scripts(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _own_scripts(context: Context) -> Iterator[Issue]:
-    yield from _scripts_are_objects(context)
-    yield from _need_a_script(context)
-
-
 def _need_a_script(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         if isinstance(group, InstanceGroup):
@@ -378,7 +373,8 @@ RULES = (
         "error",
         "Lifecycle scripts are objects in S3; with a SHA-256, they have a folder of their own.",
         _LIFECYCLE,
-        _own_scripts,
+        _scripts_are_objects,
+        _need_a_script,
     ),
     Rule(
         "ACC007",

@@ -33,11 +33,6 @@ _SPACES = "SageMaker developer guide, Install SageMaker AI Spaces Add-on"
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
 
-def _versions(context: Context) -> Iterator[Issue]:
-    yield from _old_versions(context)
-    yield from _spelled(context)
-
-
 def _old_versions(context: Context) -> Iterator[Issue]:
     oldest = {addon.name: addon.minimum for addon in addons()}
     for name, addon in context.spec.addons.items():
@@ -114,11 +109,6 @@ def _not_there_yet(context: Context) -> Iterator[Issue]:
             "Remove `installed`, and hpkit installs them. If they're installed by now, waive this rule.",
             "warning",
         )
-
-
-def _roles(context: Context) -> Iterator[Issue]:
-    yield from _one_way(context)
-    yield from _known_account(context)
 
 
 def _one_way(context: Context) -> Iterator[Issue]:
@@ -253,7 +243,8 @@ RULES = (
         "error",
         "Add-on versions have the format that EKS uses, and are recent enough.",
         f"{_GUIDE}; {_UPDATING}",
-        _versions,
+        _old_versions,
+        _spelled,
     ),
     Rule("ADD002", "error", "The add-ons that an add-on requires are installed.", _GUIDE, _requirements),
     Rule(
@@ -261,7 +252,8 @@ RULES = (
         "error",
         "An add-on's pods get their role in one way, which the add-on supports.",
         f"{_EKS}; {_CONTRACT}",
-        _roles,
+        _one_way,
+        _known_account,
     ),
     Rule("ADD006", "warning", "Add-ons that call AWS have a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart installs nothing that an add-on installs.", _CHART, _once),

@@ -18,12 +18,6 @@ _MOST_OBJECT_TAGS, _MOST_TAGS = 10, 50
 _UNIQUE = f"{_CONTRACT}; Amazon EKS API: CreateAccessEntry; Kubernetes API, Node: validation of taints"
 
 
-def _unique(context: Context) -> Iterator[Issue]:
-    yield from _unique_names(context)
-    yield from _entries(context)
-    yield from _taints(context)
-
-
 def _unique_names(context: Context) -> Iterator[Issue]:
     spec, base = context.spec, context.path
     autoscaling = spec.autoscaling
@@ -169,7 +163,16 @@ RULES = (
         waivable=False,
     ),
     Rule("CFG003", "error", "Required keys are present.", _CONTRACT, waivable=False),
-    Rule("CFG004", "error", "Names, keys, and entries of lists are unique.", _UNIQUE, _unique, waivable=False),
+    Rule(
+        "CFG004",
+        "error",
+        "Names, keys, and entries of lists are unique.",
+        _UNIQUE,
+        _unique_names,
+        _entries,
+        _taints,
+        waivable=False,
+    ),
     Rule("CFG005", "error", "The file is valid YAML, and its top level is a map.", "YAML 1.2", waivable=False),
     Rule(
         "CFG006",

@@ -160,8 +160,9 @@ def _found(
         issues = [
             PlacedIssue(rule.id, issue)
             for rule in RULES
-            if rule.check is not None and not (context.spec.cluster.existing and rule.id in _OF_CREATION)
-            for issue in rule.check(context)
+            if not (context.spec.cluster.existing and rule.id in _OF_CREATION)
+            for check in rule.checks
+            for issue in check(context)
         ]
         found = list(waivers.apply(context, issues, _BY_ID, parsed.document, today, policies))
         is_offered = all(placed.rule != "EKS002" for placed in found)

@@ -480,11 +480,6 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
         )
 
 
-def _of_teams_with_quota(context: Context) -> Iterator[Issue]:
-    yield from _overrides(context)
-    yield from _quota_names(context)
-
-
 def _quota_names(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     names = governance.quota_names if governance else {}
@@ -544,7 +539,8 @@ RULES = (
         "error",
         "Overrides and unique quotaNames are for teams with quota in the environment.",
         f"{_QUOTA}; {_CONTRACT}",
-        _of_teams_with_quota,
+        _overrides,
+        _quota_names,
     ),
     Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
     Rule(

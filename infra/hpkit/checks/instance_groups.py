@@ -352,12 +352,6 @@ def _counts(context: Context) -> Iterator[Issue]:
             yield Issue((*path, *problem.path), f"group `{group.name}` {problem.message}", problem.fix)
 
 
-def _updates(context: Context) -> Iterator[Issue]:
-    yield from _patching(context)
-    yield from _batches(context)
-    yield from _schedules(context)
-
-
 def _patching(context: Context) -> Iterator[Issue]:
     for group, path in _groups(context):
         patch = group.auto_patch.model_dump(by_alias=True, exclude_none=True) if group.auto_patch else {}
@@ -404,12 +398,6 @@ def _type_is_in_region(context: Context) -> Iterator[Issue]:
                 "Choose another type or region. To check with EC2: `aws ec2 describe-instance-type-offerings "
                 f"--region {region} --filters Name=instance-type,Values={short}`.",
             )
-
-
-def _checks_and_interfaces(context: Context) -> Iterator[Issue]:
-    yield from _deep_checks(context)
-    yield from _interfaces(context)
-    yield from _time_for_deep_checks(context)
 
 
 def _deep_checks(context: Context) -> Iterator[Issue]:
@@ -548,7 +536,9 @@ RULES = (
         "error",
         "Updates of nodes have a valid schedule, batch size, and drain policy.",
         f"{_API}; {_CRON}",
-        _updates,
+        _patching,
+        _batches,
+        _schedules,
     ),
     Rule(
         "CLU013", "error", "overrideVpcConfig requires network.existing, and matches the group's zone.", _API, _override
@@ -567,7 +557,9 @@ RULES = (
         "error",
         "Deep health checks and EFA fit the instance types, and `up` waits for the checks.",
         f"{_MANUAL}, deep health checks; Amazon EC2 User Guide, Elastic Fabric Adapter: supported instance types",
-        _checks_and_interfaces,
+        _deep_checks,
+        _interfaces,
+        _time_for_deep_checks,
     ),
     Rule(
         "CLU042",

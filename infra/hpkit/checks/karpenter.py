@@ -198,11 +198,6 @@ def _requirements_and_labels(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _pools_match(context: Context) -> Iterator[Issue]:
-    yield from _groups_match(context)
-    yield from _labels_match(context)
-
-
 def _labels_match(context: Context) -> Iterator[Issue]:
     planned = {pool.spec.name: pool for pool in context.plan.node_pools}
     for pool, path in _pools(context):
@@ -618,7 +613,8 @@ RULES = (
         "error",
         "NodePools use an existing NodeClass, and match one of its groups.",
         f"{_GUIDE}; Karpenter's source, NewNodeClaimTemplate",
-        _pools_match,
+        _groups_match,
+        _labels_match,
         waivable=False,
     ),
     Rule(

@@ -22,12 +22,6 @@ def _spec(context: Context) -> tuple[Observability, Path]:
     return context.spec.observability or Observability(), (*context.path, "observability")
 
 
-def _receivers(context: Context) -> Iterator[Issue]:
-    yield from _one_receiver(context)
-    yield from _recipients(context)
-    yield from _has_topic(context)
-
-
 def _one_receiver(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     alerts = spec.alerts
@@ -38,14 +32,6 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
             f"`alerts` has {recipients}; alerts need exactly one of them",
             "Set `emails` to have hpkit create a topic, or `snsTopicArn` to use an existing one.",
         )
-
-
-def _effects(context: Context) -> Iterator[Issue]:
-    yield from _does_nothing(context)
-    yield from _selected(context)
-    yield from _measured(context)
-    yield from _dashboards(context)
-    yield from _told_by_prometheus(context)
 
 
 def _does_nothing(context: Context) -> Iterator[Issue]:
@@ -116,11 +102,6 @@ def _own_topic(context: Context) -> Iterator[Issue]:
             "events only to topics in its own region",
             f"Use a topic in {context.spec.region}, or remove `events`.",
         )
-
-
-def _users(context: Context) -> Iterator[Issue]:
-    yield from _signs_in(context)
-    yield from _has_users(context)
 
 
 def _has_users(context: Context) -> Iterator[Issue]:
@@ -218,9 +199,34 @@ def _told_by_prometheus(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("OBS001", "error", "Alerts have one receiver: emails or a topic.", f"{_CONTRACT}; {_PROMETHEUS}", _receivers),
-    Rule("OBS002", "warning", "Observability keys have an effect.", f"{_CONTRACT}; {_METRICS}", _effects),
-    Rule("OBS004", "error", "Grafana has an administrator, and each of its roles a user or a group.", _GRAFANA, _users),
+    Rule(
+        "OBS001",
+        "error",
+        "Alerts have one receiver: emails or a topic.",
+        f"{_CONTRACT}; {_PROMETHEUS}",
+        _one_receiver,
+        _recipients,
+        _has_topic,
+    ),
+    Rule(
+        "OBS002",
+        "warning",
+        "Observability keys have an effect.",
+        f"{_CONTRACT}; {_METRICS}",
+        _does_nothing,
+        _selected,
+        _measured,
+        _dashboards,
+        _told_by_prometheus,
+    ),
+    Rule(
+        "OBS004",
+        "error",
+        "Grafana has an administrator, and each of its roles a user or a group.",
+        _GRAFANA,
+        _signs_in,
+        _has_users,
+    ),
     Rule("OBS005", "error", "Managed Grafana is available in the region.", _REGIONS, _offered),
     Rule("OBS009", "error", "Teams with a dashboard have quota in the environment.", _CONTRACT, _known_teams),
     Rule(

@@ -313,21 +313,25 @@ class Context:
         return ("clusterPolicy",)
 
 
-@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule of the validator.
 
     title is one sentence that states what must hold; source is the requirement's source (API, documentation page).
-    check yields an issue for every violation; rules about the file's format (CFG) have none, because reading the file
+    checks yield an issue for every violation; rules about the file's format (CFG) have none, because reading the file
     finds them.
     """
 
-    id: str
-    severity: Severity
-    title: str
-    source: str
-    check: Callable[[Context], Iterator[Issue]] | None = None
-    waivable: bool = True
+    def __init__(
+        self,
+        rule_id: str,
+        severity: Severity,
+        title: str,
+        source: str,
+        *checks: Callable[[Context], Iterator[Issue]],
+        waivable: bool = True,
+    ) -> None:
+        self.id, self.severity, self.title, self.source = rule_id, severity, title, source
+        self.checks, self.waivable = checks, waivable
 
 
 def groups_of(spec: Environment, path: Path) -> tuple[tuple[Path, InstanceGroupBase], ...]:

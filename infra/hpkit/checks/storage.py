@@ -271,11 +271,6 @@ def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
     return sorted(ids, key=lambda entry: (entry[0].start, entry[1]))
 
 
-def _user_ids(context: Context) -> Iterator[Issue]:
-    yield from _own_ids(context)
-    yield from _ids_of_the_system(context)
-
-
 def _own_ids(context: Context) -> Iterator[Issue]:
     teams = _team_ids(context)
     # The earlier range that ends last: only that one can overlap the next.
@@ -341,7 +336,8 @@ RULES = (
         "error",
         "User IDs of teams don't overlap, and don't include system users.",
         f"{_SQUASH}; {_IDS_SOURCE}",
-        _user_ids,
+        _own_ids,
+        _ids_of_the_system,
     ),
     Rule("STO006", "error", "Teams write only to their own data in buckets.", _S3, _buckets_are_separate),
     Rule("STO007", "error", "Linked folders and prefixes don't overlap.", _LINKS, _links_are_separate, waivable=False),
