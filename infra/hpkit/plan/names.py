@@ -94,9 +94,9 @@ def spaces_role_name(plan: Plan) -> str:
     return bounded(f"sagemaker-space-{plan.stack}-{plan.spec.region}", _ROLE_LIMIT)
 
 
-def topic_name(plan: Plan, purpose: str) -> str:
-    """Return the name of an SNS topic, which is of one region (256 characters at most)."""
-    return bounded(f"{plan.stack}-{purpose}", _TOPIC_LIMIT)
+def topic_name(plan: Plan) -> str:
+    """Return the name of the SNS topic of alerts, which is of one region (256 characters at most)."""
+    return bounded(f"{plan.stack}-alerts", _TOPIC_LIMIT)
 
 
 def event_rule_name(plan: Plan, purpose: str) -> str:
@@ -114,7 +114,7 @@ def grafana_topic_arn(plan: Plan, account: str) -> str | None:
         return None
     named = spec.grafana_alerts.sns_topic_arn or (spec.alerts.sns_topic_arn if spec.alerts else None)
     region = plan.spec.region
-    return named or f"arn:{partition_of(region)}:sns:{region}:{account}:{topic_name(plan, 'alerts')}"
+    return named or f"arn:{partition_of(region)}:sns:{region}:{account}:{topic_name(plan)}"
 
 
 def log_group(plan: Plan) -> str:

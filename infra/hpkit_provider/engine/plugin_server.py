@@ -144,11 +144,11 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
 
-def serve(servicer: PluginServicer, *, port: int = 0) -> tuple[grpc.Server, int]:
+def serve(servicer: PluginServicer) -> tuple[grpc.Server, int]:
     """Start serving on loopback; return the server and its port."""
     server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    bound = server.add_insecure_port("127.0.0.1:0")
     server.start()
     return server, bound
 

@@ -159,7 +159,6 @@ class Backend:
         self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
         self.faults = Faults(self.rng)
         self.faults.update(settings.faults)
-        self.scheduled_seconds = 0.0
 
     def _load(self, state: Mapping[str, bytes]) -> Record:
         fresh: Record = {"boots": 0, "serial": 0, "regions": {}, "timers": [], "tokens": {}}
@@ -333,7 +332,6 @@ class Context:
         declared = MACHINES[machine]
         factor = self.backend.settings.latency_factor
         seconds = declared.seconds * factor + (self.faults.value(f"slow-{declared.change}", declared.kind) or 0.0)
-        self.backend.scheduled_seconds += seconds
         if self.faults.strikes(f"failed-{declared.change}", declared.kind):
             args["failure"] = f"fault injected: failed-{declared.change}"
         self.backend.later(self, seconds, action, args)

@@ -127,7 +127,6 @@ class Endpoint:
         self._record = record
         self._calls: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
-        self._delayed = 0.0
         self._server = make_server("127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler)
         self._wake = threading.Event()
         self._stopping = False
@@ -166,21 +165,17 @@ class Endpoint:
             old, self.backend = self.backend, backend
             self._calls.clear()
             self._errors.clear()
-            self._delayed = 0.0
         # Without the lock, as controllers may be reading.
         old.settings.controllers.stopped()
         backend.settings.controllers.started(BackendView(backend))
         old.close()
 
     def stats(self) -> dict[str, Any]:
-        """Call and error counts by operation, and the time that was injected."""
+        """Call and error counts by operation, and the faults that are set."""
         with self.backend.lock:
             return {
                 "calls": dict(sorted(self._calls.items())),
                 "errors": dict(sorted(self._errors.items())),
-                "injectedLatencySeconds": round(self._delayed, 3),
-                "scheduledTransitionSeconds": round(self.backend.scheduled_seconds, 3),
-                "latencyFactor": self.backend.settings.latency_factor,
                 "faults": self.backend.faults.describe(),
             }
 
@@ -288,7 +283,6 @@ class Endpoint:
     def _hold_back(self, call: Call) -> None:
         with self.backend.lock:
             seconds = self.backend.faults.value("latency", call.operation) or 0.0
-            self._delayed += seconds
         if seconds:
             time.sleep(seconds)
 

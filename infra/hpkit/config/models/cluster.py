@@ -26,9 +26,6 @@ __all__ = [
     "TieredStorage",
 ]
 
-# The name of a lifecycleScript that the file doesn't set.
-
-
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity", "MultiNodeTrainingValidation"]
 
 

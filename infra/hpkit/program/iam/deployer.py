@@ -378,7 +378,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "certificate_objects": tuple(f"{each}/*" for each in certificates),
         "eks": plan.eks_name,
         "log_group": log_group(plan),
-        "topic": topic_name(plan, "alerts"),
+        "topic": topic_name(plan),
         "event_rules": tuple(account.arn("events", f"rule/{event_rule_name(plan, each)}") for each in EVENT_RULES),
         "roles": _made_role_arns(plan, account),
         "pod_roles": pod_roles(plan),

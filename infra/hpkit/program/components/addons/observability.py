@@ -260,7 +260,7 @@ class Observability(Component):
             aws.cloudwatch.EventTarget(purpose, rule=rule.name, arn=topic_arn, target_id="alerts", opts=self.child())
 
     def _topic(self, spec: Alerts) -> aws.sns.Topic:
-        account, name = self._context.account, topic_name(self._plan, "alerts")
+        account, name = self._context.account, topic_name(self._plan)
         topic_arn = account.arn("sns", name)
         topic = aws.sns.Topic(
             "alerts",
