@@ -10,13 +10,13 @@ import subprocess
 
 import pytest
 
-from hpkit.adopt import pulumi_stack
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.preview import differences
-from hpkit.adopt.pulumi_stack import PulumiStack
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
 from hpkit.cli.account.adopt import command
+from hpkit.clients import pulumi_stack
+from hpkit.clients.pulumi_stack import PulumiStack
 from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from hpkit.project import load

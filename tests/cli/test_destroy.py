@@ -44,7 +44,7 @@ STATE = [
 
 
 def ending(*resources):
-    return teardown_of("acme-dev", json.dumps({"deployment": {"resources": list(resources)}}))
+    return teardown_of("acme-dev", {"deployment": {"resources": list(resources)}})
 
 
 def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known():

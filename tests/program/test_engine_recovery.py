@@ -23,7 +23,7 @@ from boto3 import Session
 
 from hpkit.adopt.live_objects import find_objects, unrecorded
 from hpkit.adopt.pending import find_ids, is_looked_for, is_object, unfinished
-from hpkit.adopt.pulumi_stack import PulumiStack
+from hpkit.clients.pulumi_stack import PulumiStack
 from hpkit.errors import ToolError
 from hpkit.project import pulumi_project
 from tests.builders import split

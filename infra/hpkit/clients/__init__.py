@@ -1,1 +1,1 @@
-"""Clients of AWS and of the Kubernetes API that several packages share."""
+"""Clients of AWS, the Kubernetes API and the Pulumi CLI that several packages share."""

@@ -1,6 +1,5 @@
 """Lists what is deleted with a whole stack, and what blocks that, from its state and before any change."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,10 +86,10 @@ class Holder:
         return f"kubectl delete {self.kind.lower()} {self.name} -n {self.namespace}"
 
 
-def teardown_of(stack: str, exported: str) -> Teardown:
-    """Return what is deleted with a stack, from `pulumi stack export`. Raises InputError for other text."""
+def teardown_of(stack: str, exported: Mapping[str, Any]) -> Teardown:
+    """Return what is deleted with a stack, from `pulumi stack export`. Raises InputError for another document."""
     try:
-        state = json.loads(exported)["deployment"] or {}
+        state = exported["deployment"] or {}
         resources = [each for each in state.get("resources") or [] if not each.get("delete")]
         created = resources_in(resources)
         teams = [_team(quota) for quota in _of(created, _QUOTA)]

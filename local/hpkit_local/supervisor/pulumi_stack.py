@@ -7,18 +7,18 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpkit.clients.pulumi_stack import PulumiStack
 from hpkit.errors import InterruptionError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import pulumi_project
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
-from hpkit_local.processes import identify, write_private
+from hpkit_local.processes import identify
 from hpkit_local.supervisor.control import Starting, environment
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.supervisor.local_clouds import reads_of, stacks_of, stacks_up
@@ -70,6 +70,7 @@ class Stack:
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
         self._project = cloud.folder / "project"
         self.environment = {**_TUNING, **os.environ, **self._variables(environment(cloud))}
+        self._pulumi = PulumiStack(name, root=self._project, environment=self.environment)
 
     @property
     def log(self) -> Path:
@@ -144,7 +145,7 @@ class Stack:
 
     def ending(self) -> Teardown:
         """Return what is deleted with the stack, and what blocks that."""
-        return teardown_of(self._name, self.read("stack", "export"))
+        return teardown_of(self._name, self._export())
 
     def lift_protection(self) -> None:
         """Unprotect everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
@@ -152,16 +153,11 @@ class Stack:
         Pods and jobs that use the stack's claims are deleted, because Kubernetes would keep the claims while they
         exist. Only for the local cloud, where nothing is lost that can't be created again.
         """
-        exported = self.read("stack", "export")
-        self._delete_holders(teardown_of(self._name, exported))
-        state = json.loads(exported)
+        state = self._export()
+        self._delete_holders(teardown_of(self._name, state))
         resources = state.get("deployment", {}).get("resources") or []
         if _let_go(resources):
-            file = self._project / "state.json"
-            write_private(file, json.dumps(state).encode())
-            command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
-            self._quietly(command, self._project)
-            file.unlink()
+            self._pulumi.write_state(state)
         for resource in resources:
             if resource["type"] == _EKS and resource.get("outputs", {}).get("deletionProtection"):
                 # Its own region: the local cloud's environment names only where most calls go.
@@ -229,12 +225,15 @@ class Stack:
     def read(self, *arguments: str) -> str:
         """Run a read-only Pulumi command, and return its output."""
         self._prepare()
-        command = ["pulumi", *arguments, "--stack", self._name, "--non-interactive"]
-        return self._quietly(command, self._project)
+        return self._pulumi.run(*arguments, "--stack", self._name)
+
+    def _export(self) -> dict[str, Any]:
+        self._prepare()
+        return self._pulumi.export()
 
     def remove(self) -> None:
         """Forget the stack; Pulumi rejects while resources are in it."""
-        self._quietly(["pulumi", "stack", "rm", "--yes", "--stack", self._name, "--non-interactive"], self._project)
+        self._pulumi.run("stack", "rm", "--yes", "--stack", self._name)
 
     def _which(self) -> Sequence[str]:
         return ("--stack", self._name, "--config-file", str(self._settings))
@@ -252,7 +251,7 @@ class Stack:
         if salt is None:
             self._carry("")
             if not any(there.name == self._name for there in stacks_of(self._cloud)):
-                self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
+                self._pulumi.run("stack", "init", self._name)
         else:
             self._carry(salt)
         if installed(self._cloud.folder / HOME) == OFFICIAL:
@@ -262,8 +261,7 @@ class Stack:
         """Set what leads Pulumi's own `aws` plugin to the local cloud, in the copy of the user's settings."""
         settings = endpoint_settings(self.environment["AWS_ENDPOINT_URL"])
         options = [word for path, value in settings.items() for word in ("--plaintext", f"{path}={value}")]
-        command = ["pulumi", "config", "set-all", *self._which(), "--non-interactive", "--path", *options]
-        self._quietly(command, self._project)
+        self._pulumi.run("config", "set-all", *self._which(), "--path", *options)
 
     def _write_project(self) -> None:
         folder = self._settings.parent
@@ -313,14 +311,6 @@ class Stack:
             self._say(f"waiting for Pulumi, which is running on {self._name} (process {pid})")
             while running.alive():
                 time.sleep(_POLL_SECONDS)
-
-    def _quietly(self, command: Sequence[str], folder: Path) -> str:
-        done = subprocess.run(  # noqa: S603 - commands are hpkit's own
-            command, cwd=folder, env=self.environment, check=False, capture_output=True, text=True
-        )
-        if done.returncode:
-            raise ToolError(f"{' '.join(command[:3])}: {(done.stderr or done.stdout).strip()}")
-        return done.stdout
 
     def _variables(self, base: Mapping[str, str]) -> dict[str, str]:
         # The program runs on this Python, regardless of the shell's active environment.

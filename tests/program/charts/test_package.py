@@ -204,7 +204,7 @@ def test_another_chart_under_the_pinned_version_is_refused(site, project):
     pin = PublishedChart("remote", "2.0.0", f"{site.url}/remote-2.0.0.tgz", contents_hash(PART))
     assert read_archive(ensure_package(pin, project).path.read_bytes()) == PART
     site.pages["/remote-2.0.0.tgz"] = packed({"Chart.yaml": b"name: evil\n"}, "remote")
-    another = dataclasses.replace(pin, sha256="0" * 64)
+    another = dataclasses.replace(pin, package="0" * 64)
     with pytest.raises(
         ToolError,
         match=r"has the contents .*, but the catalog requires 0{64}.*hpkit catalog "
@@ -218,7 +218,7 @@ def test_keda_is_pinned_by_the_contents_that_its_repository_publishes():
     pin = keda_chart()
     assert (len(pin.package), pin.published_file) == (64, f"keda-{pin.version}.tgz")
     assert pin.url == f"https://kedacore.github.io/charts/{pin.published_file}"
-    assert dataclasses.replace(pin, sha256="f" * 64).file != pin.file
+    assert dataclasses.replace(pin, package="f" * 64).file != pin.file
 
 
 def test_the_pin_names_every_part_by_version_and_contents():

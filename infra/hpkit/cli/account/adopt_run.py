@@ -36,8 +36,8 @@ def run(stack: str, source: str | None) -> None:
         _move(source, stack)
         return
     from hpkit.adopt.organization import adopt
-    from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
+    from hpkit.clients.pulumi_stack import PulumiStack
 
     plan = plan_of(stack)
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
@@ -69,8 +69,8 @@ def run(stack: str, source: str | None) -> None:
 
 
 def _move(source: str, stack: str) -> None:
-    from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.adopt.state import loses_claims, moved, undeclared, with_state_only
+    from hpkit.clients.pulumi_stack import PulumiStack
 
     staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
     blockers = []

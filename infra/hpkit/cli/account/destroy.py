@@ -1,8 +1,6 @@
 """`hpkit aws destroy` deletes a whole stack: it lists what is deleted, asks, removes the protection, and deletes it."""
 
 import json
-import subprocess
-from collections.abc import Mapping
 
 import click
 
@@ -11,6 +9,7 @@ from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
 from hpkit.cli.common.output import pulumi_environment
 from hpkit.clients.processes import run_attended
+from hpkit.clients.pulumi_stack import PulumiStack
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
@@ -31,8 +30,8 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     unprotected until the next `pulumi up`.
     """
     environment = pulumi_environment()
-    exported = _quietly("stack", "export", "--stack", stack, environment=environment)
-    ending = teardown_of(stack, exported)
+    pulumi = PulumiStack(stack, root=project_root(), environment=environment)
+    ending = teardown_of(stack, pulumi.export())
     # `pulumi stack rm` rejects while anything is in the state, such as the provider of resources that failed.
     if not ending.entries:
         raise ToolError(f"the stack {stack} is already empty; remove it with `pulumi stack rm {stack}`")
@@ -43,7 +42,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     if not yes:
         _ask(stack)
     if ending.protected:
-        _quietly("state", "unprotect", "--all", "--yes", "--stack", stack, environment=environment)
+        pulumi.run("state", "unprotect", "--all", "--yes", "--stack", stack)
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
     if code := run_attended(command, folder=project_root(), environment=environment):
         raise ToolError(f"`pulumi destroy` failed with exit code {code}; see its output above")
@@ -92,15 +91,3 @@ def _ask(stack: str) -> None:
         answer = ""
     if answer.strip() != stack:
         raise ToolError(f"nothing was deleted: {json.dumps(answer)} isn't {stack} (to skip this question, add --yes)")
-
-
-def _quietly(*arguments: str, environment: Mapping[str, str]) -> str:
-    """Run Pulumi without questions and return its output. Raises ToolError with its last lines."""
-    command = ["pulumi", *arguments, "--non-interactive"]
-    done = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
-        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise ToolError(f"pulumi {arguments[0]} {arguments[1]}: {said[-1].removeprefix('error: ') if said else '?'}")
-    return done.stdout

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.adopt.pending import Unfinished
-    from hpkit.adopt.pulumi_stack import PulumiStack
+    from hpkit.clients.pulumi_stack import PulumiStack
     from hpkit.plan.model import Plan
     from hpkit.program.recording import Recording
 
@@ -60,7 +60,7 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     from hpkit.adopt.imports import object_name
     from hpkit.adopt.live_objects import default_egress_rules
     from hpkit.adopt.pending import find_ids, with_found
-    from hpkit.adopt.pulumi_stack import PulumiStack
+    from hpkit.clients.pulumi_stack import PulumiStack
 
     plan = plan_of(stack)
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())

@@ -1,4 +1,4 @@
-"""A Pulumi stack: the commands of Pulumi's CLI that an adoption needs."""
+"""A Pulumi stack: the commands of Pulumi's CLI."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class PulumiStack:
     def create(self) -> None:
         """Create the stack unless the backend has it."""
         if not self.exists():
-            self._run("stack", "init", self.stack)
+            self.run("stack", "init", self.stack)
 
     def export(self, *options: str) -> dict[str, Any]:
         """Return the stack's state; options: of `pulumi stack export`."""
-        state: dict[str, Any] = json.loads(self._run("stack", "export", "--stack", self.stack, *options))
+        state: dict[str, Any] = json.loads(self.run("stack", "export", "--stack", self.stack, *options))
         return state
 
     def exists(self) -> bool:
         """Return whether the backend has the stack."""
-        listed = json.loads(self._run("stack", "ls", "--json"))
+        listed = json.loads(self.run("stack", "ls", "--json"))
         return any(each["name"].rpartition("/")[2] == self.stack for each in listed)
 
     def write_state(self, state: Mapping[str, Any]) -> None:
         """Replace the stack's state."""
         with _file(state) as path:
-            self._run("stack", "import", "--stack", self.stack, "--file", path)
+            self.run("stack", "import", "--stack", self.stack, "--file", path)
 
     def import_file(self, document: Mapping[str, Any]) -> None:
         """Import the resources of an import file and show Pulumi's output; they are protected until the first `up`."""
@@ -82,13 +82,13 @@ class PulumiStack:
         except ToolError as error:
             if not _is_of_dead_run(str(error)):
                 raise
-            self._run("cancel", "--yes", "--stack", self.stack)
+            self.run("cancel", "--yes", "--stack", self.stack)
             self.write_state(state)
 
     def refresh(self, *urns: str) -> None:
         """Read live resources into the state; urns: by default all."""
         targets = [word for urn in urns for word in ("--target", urn)]
-        self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview", *targets)
+        self.run("refresh", "--stack", self.stack, "--yes", "--skip-preview", *targets)
 
     def _command(self, *arguments: str) -> list[str]:
         return ["pulumi", *arguments, "--non-interactive"]
@@ -103,11 +103,12 @@ class PulumiStack:
             text=True,
         )
 
-    def _run(self, *arguments: str) -> str:
+    def run(self, *arguments: str) -> str:
+        """Run a command of Pulumi without questions, and return its output."""
         done = self._done(*arguments)
         if done.returncode == 0:
             return done.stdout
-        output = (done.stderr or done.stdout).strip()
+        output = (done.stderr or done.stdout).strip().removeprefix("error: ")
         if _LOCKED in output:
             output = f"{output}\nIf no other run is active: `pulumi cancel --yes --stack {self.stack}`"
         if _CUT_OFF.search(output):
