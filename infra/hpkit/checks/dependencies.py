@@ -84,12 +84,12 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
 
 
 def _warm_pool_images(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
-        if pool.warm_pool is not None and is_out_of_reach(pool.warm_pool.image, context.spec.region):
+    for pool, path in context.node_pools:
+        warm = pool.spec.warm_pool
+        if warm is not None and is_out_of_reach(warm.image, context.spec.region):
             yield Issue(
-                (*context.path, "autoscaling", "nodePools", index, "warmPool", "image"),
-                f"the network is closed, but the placeholder pods of NodePool `{pool.name}` pull "
-                f"{pool.warm_pool.image}",
+                (*path, "warmPool", "image"),
+                f"the network is closed, but the placeholder pods of NodePool `{pool.spec.name}` pull {warm.image}",
                 "Copy the image to an ECR repository of this account, and set `image` to the copy.",
             )
 

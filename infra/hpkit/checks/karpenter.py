@@ -142,11 +142,10 @@ def _is_met_by_nothing(requirement: Requirement) -> bool:
 
 
 def _requirements(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
+    for planned, place in context.node_pools:
+        pool = planned.spec
         for position, requirement in enumerate(pool.requirements):
-            path: Path = (
-                *context.path, "autoscaling", "nodePools", index, "requirements", position,
-            )  # fmt: skip
+            path = (*place, "requirements", position)
             if requirement.key not in _KEYS:
                 # Before the slash many keys are alike.
                 ends = {key.rpartition("/")[2]: key for key in _KEYS}
@@ -185,7 +184,8 @@ def _requirements(context: Context) -> Iterator[Issue]:
 
 def _requirements_and_labels(context: Context) -> Iterator[Issue]:
     yield from _requirements(context)
-    for pool, path in _pools(context):
+    for planned, path in context.node_pools:
+        pool = planned.spec
         for key in pool.labels:
             # As Karpenter's CRD has it: mykarpenter.sh is also rejected, and a key without a prefix that ends this way.
             own = key.partition("/")[0].endswith("karpenter.sh")
@@ -199,10 +199,9 @@ def _requirements_and_labels(context: Context) -> Iterator[Issue]:
 
 
 def _labels_match(context: Context) -> Iterator[Issue]:
-    planned = {pool.spec.name: pool for pool in context.plan.node_pools}
-    for pool, path in _pools(context):
-        types, zones = planned[pool.name].instance_types, planned[pool.name].zones
-        had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
+    for planned, path in context.node_pools:
+        pool, types = planned.spec, planned.instance_types
+        had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: planned.zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
         for key, value in pool.labels.items():
             # Without any type or zone, the requirements match no group.
             if key in had and had[key] and value not in had[key]:
@@ -219,9 +218,8 @@ def _groups_match(context: Context) -> Iterator[Issue]:
     if autoscaling is None:
         return
     classes = {node_class.name: node_class for node_class in autoscaling.node_classes}
-    derived = {pool.spec.name: pool for pool in context.plan.node_pools}
-    for index, pool in enumerate(autoscaling.node_pools):
-        path: Path = (*context.path, "autoscaling", "nodePools", index)
+    for planned, path in context.node_pools:
+        pool = planned.spec
         node_class = classes.get(pool.node_class)
         if node_class is None:
             yield Issue(
@@ -232,7 +230,7 @@ def _groups_match(context: Context) -> Iterator[Issue]:
             )
         # KAR001 reports missing groups, and KAR004 requirements that nothing meets.
         elif (
-            not derived[pool.name].instance_types
+            not planned.instance_types
             and node_class.instance_groups
             and context.group_paths.keys() >= set(node_class.instance_groups)
             and not any(map(_is_met_by_nothing, pool.requirements))
@@ -287,18 +285,18 @@ def _home_of_system_pods(context: Context) -> Iterator[Issue]:
 
 
 def _pool_limits(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
-        if not pool.limits:
+    for planned, path in context.node_pools:
+        if not planned.spec.limits:
             yield Issue(
-                (*context.path, "autoscaling", "nodePools", index),
-                f"NodePool `{pool.name}` has no limits, so neither the nodes that Karpenter adds nor their cost are "
-                "bounded",
+                path,
+                f"NodePool `{planned.spec.name}` has no limits, so neither the nodes that Karpenter adds nor their "
+                "cost are bounded",
                 "Add `limits` for a resource of its nodes, such as nvidia.com/gpu or cpu.",
                 policy="nodepool-limits",
             )
     rows = [row for team in context.plan.teams for row in team.quota_resources]
     elastic = {row.instance_type for row in rows if row.elastic}
-    for planned in context.plan.node_pools:
+    for planned, path in context.node_pools:
         instances = [context.instances[name] for name in planned.instance_types if name in context.instances]
         named = [each for each in planned.spec.limits if is_resource(each, LIMIT_RESOURCES)]
         # KAR013 reports resources that no node has.
@@ -313,7 +311,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
             ]
             if free:
                 yield Issue(
-                    (*_pool_path(context, planned), "limits"),
+                    (*path, "limits"),
                     f"the limits of NodePool `{planned.spec.name}` ({_shown(planned.spec.limits)}) don't apply to "
                     f"{listing(free)}, so its nodes aren't bounded",
                     "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
@@ -359,15 +357,9 @@ def _no_arm(context: Context) -> Iterator[Issue]:
 
 
 def _warm_pools(context: Context) -> Iterator[tuple[NodePoolPlan, WarmPool, Path]]:
-    order = {pool.name: index for index, pool in enumerate(_node_pools(context))}
-    for pool in context.plan.node_pools:
+    for pool, path in context.node_pools:
         if pool.spec.warm_pool is not None:
-            path: Path = (*context.path, "autoscaling", "nodePools", order[pool.spec.name], "warmPool")
-            yield pool, pool.spec.warm_pool, path
-
-
-def _node_pools(context: Context) -> tuple[NodePool, ...]:
-    return context.spec.autoscaling.node_pools if context.spec.autoscaling else ()
+            yield pool, pool.spec.warm_pool, (*path, "warmPool")
 
 
 def _warm_pool_fits(context: Context) -> Iterator[Issue]:
@@ -398,8 +390,8 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
 
 
 def _known_resources(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
-        path: Path = (*context.path, "autoscaling", "nodePools", index)
+    for planned, path in context.node_pools:
+        pool = planned.spec
         for resource in pool.limits:
             if not is_resource(resource, LIMIT_RESOURCES):
                 yield _unknown_resource(
@@ -433,7 +425,7 @@ def _resource_meant(resource: str, resources: Sequence[str]) -> str | None:
 
 
 def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
-    for pool in context.plan.node_pools:
+    for pool, path in context.node_pools:
         instances = [context.instances[name] for name in pool.instance_types if name in context.instances]
         counts = [pool_instances(pool.spec.limits, instance) for instance in instances]
         if not instances or context.limits_have_wrong_units or any(count != 0 for count in counts):
@@ -445,7 +437,7 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
             if resource in pool.spec.limits and quantity(pool.spec.limits[resource]) < quantity(amount)
         }
         yield Issue(
-            (*_pool_path(context, pool), "limits"),
+            (*path, "limits"),
             f"the limits of NodePool `{pool.spec.name}` ({_shown(pool.spec.limits)}) are smaller than one node "
             f"({listing([instance.name for instance in instances])}), so Karpenter can't add any",
             f"Raise them to at least {_shown(needs)}, the size of one {smallest.name}.",
@@ -453,19 +445,14 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
 
 
 def _nodes_limit(context: Context) -> Iterator[Issue]:
-    for index, pool in enumerate(_node_pools(context)):
-        if set(pool.limits) == {"nodes"}:
+    for pool, path in context.node_pools:
+        if set(pool.spec.limits) == {"nodes"}:
             yield Issue(
-                (*context.path, "autoscaling", "nodePools", index, "limits"),
-                f"only `nodes` limits NodePool `{pool.name}`, and Karpenter can exceed it when many pods are pending "
-                "at once",
+                (*path, "limits"),
+                f"only `nodes` limits NodePool `{pool.spec.name}`, and Karpenter can exceed it when many pods are "
+                "pending at once",
                 "Add a limit for a resource: cpu, memory or nvidia.com/gpu.",
             )
-
-
-def _pool_path(context: Context, pool: NodePoolPlan) -> Path:
-    names = [each.name for each in _node_pools(context)]
-    return (*context.path, "autoscaling", "nodePools", names.index(pool.spec.name))
 
 
 def _shown(limits: Mapping[str, str]) -> str:
@@ -499,14 +486,9 @@ def _sources_of_keda(context: Context) -> Iterator[Issue]:
         )
 
 
-def _pools(context: Context) -> Iterator[tuple[NodePool, Path]]:
-    pools = context.spec.autoscaling.node_pools if context.spec.autoscaling else ()
-    for index, pool in enumerate(pools):
-        yield pool, (*context.path, "autoscaling", "nodePools", index)
-
-
 def _schedules(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
+    for planned, path in context.node_pools:
+        pool = planned.spec
         for index, budget in enumerate(pool.disruption.budgets):
             place: Path = (*path, "disruption", "budgets", index)
             if (budget.schedule is None) != (budget.duration is None):
@@ -548,7 +530,8 @@ def _schedules(context: Context) -> Iterator[Issue]:
 
 
 def _units(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
+    for planned, path in context.node_pools:
+        pool = planned.spec
         requests = pool.warm_pool.requests if pool.warm_pool else {}
         amounts: list[tuple[str, Path, Mapping[str, str]]] = [
             ("limits", (*path, "limits"), pool.limits),
@@ -564,7 +547,8 @@ def _units(context: Context) -> Iterator[Issue]:
 
 
 def _lifetimes(context: Context) -> Iterator[Issue]:
-    for pool, path in _pools(context):
+    for planned, path in context.node_pools:
+        pool = planned.spec
         if not any(digit in pool.expire_after for digit in "123456789") and pool.expire_after != "Never":
             yield Issue(
                 (*path, "expireAfter"),

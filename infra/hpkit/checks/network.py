@@ -270,11 +270,12 @@ def _by_id(context: Context) -> Iterator[Issue]:
             "both.",
         )
         return
-    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
-        if any(each.key == ZONE_KEY for each in pool.requirements):
+    for pool, path in context.node_pools:
+        if any(each.key == ZONE_KEY for each in pool.spec.requirements):
             yield Issue(
-                (*context.path, "autoscaling", "nodePools", index, "requirements"),
-                f"NodePool `{pool.name}` requires zones by {ZONE_KEY}, which has names, but the network has zone IDs",
+                (*path, "requirements"),
+                f"NodePool `{pool.spec.name}` requires zones by {ZONE_KEY}, which has names, but the network has zone "
+                "IDs",
                 "Use names of zones in the network, or remove the requirement.",
             )
 

@@ -15,7 +15,7 @@ from hpkit.config.models.organization import Environment, Organization
 from hpkit.config.reading.document import Mark, Path, Problem
 from hpkit.plan.capacity import TypeQuota, unit_problem
 from hpkit.plan.derive import instances_of, quotas_of
-from hpkit.plan.model import Plan
+from hpkit.plan.model import NodePoolPlan, Plan
 from hpkit.plan.principals import admits, made_role_arn, member_role_of
 from hpkit.text.printable import printable
 
@@ -234,6 +234,12 @@ class Context:
         ]
         owners += [(pool, (*self.path, "autoscaling", "nodePools", index)) for index, pool in enumerate(pools)]
         return tuple(owners)
+
+    @cached_property
+    def node_pools(self) -> tuple[tuple[NodePoolPlan, Path], ...]:
+        """Return each NodePool with its path; none for an existing cluster."""
+        path: Path = (*self.path, "autoscaling", "nodePools")
+        return tuple((pool, (*path, index)) for index, pool in enumerate(self.plan.node_pools))
 
     @cached_property
     def group_paths(self) -> Mapping[str, Path]:

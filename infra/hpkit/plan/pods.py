@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-__all__ = ["claims_of", "mapping", "mappings", "may_go_to", "pod_requests", "selects", "tolerates"]
+__all__ = ["claims_of", "mapping", "mappings", "matches_all", "may_go_to", "pod_requests", "selects", "tolerates"]
 
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
@@ -98,37 +98,33 @@ def claims_of(spec: Mapping[str, Any]) -> list[str]:
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether a label selector matches labels; an empty one matches all (Kubernetes, Labels and Selectors)."""
-    if any(labels.get(key) != value for key, value in mapping(selector.get("matchLabels")).items()):
-        return False
-    for term in mappings(selector.get("matchExpressions")):
-        value, values = labels.get(str(term.get("key"))), term.get("values") or ()
-        matches = {
-            "In": value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }
-        if not matches.get(str(term.get("operator")), False):
-            return False
-    return True
+    required = mapping(selector.get("matchLabels"))
+    return all(labels.get(key) == value for key, value in required.items()) and matches_all(
+        mappings(selector.get("matchExpressions")), labels
+    )
 
 
-def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collection[str]) -> bool:
+def matches_all(requirements: Iterable[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
+    """Return whether labels meet requirements of the form key, operator, values."""
+    return all(_matches(each, labels) for each in requirements)
+
+
+def may_go_to(spec: Mapping[str, Any], labels: Mapping[str, str], keys: Collection[str] | None = None) -> bool:
     """Return whether a pod's node selector and required node affinity admit nodes with these labels.
 
-    keys: the labels that are checked; requirements on others are ignored (Kueue 0.19.2, flavorSelector of
-    pkg/scheduler/flavorassigner).
+    keys: the labels that are checked, by default all; requirements on others are ignored (Kueue 0.19.2, flavorSelector
+    of pkg/scheduler/flavorassigner).
     """
     selected = mapping(spec.get("nodeSelector"))
-    if any(key in keys and labels.get(key) != value for key, value in selected.items()):
+    if any((keys is None or key in keys) and labels.get(key) != value for key, value in selected.items()):
         return False
     affinity = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
     required = mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
     terms = [
-        [expression for expression in mappings(term.get("matchExpressions")) if expression.get("key") in keys]
+        [each for each in mappings(term.get("matchExpressions")) if keys is None or each.get("key") in keys]
         for term in mappings(required.get("nodeSelectorTerms"))
     ]
-    return not terms or any(all(_matches(each, labels) for each in term) for term in terms)
+    return not terms or any(matches_all(term, labels) for term in terms)
 
 
 def tolerates(
@@ -153,13 +149,16 @@ def tolerates(
 def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     given = expression.get("values")
     values = given if isinstance(given, list | tuple) else ()
-    key, operator = expression.get("key"), expression.get("operator")
-    has_key = key in labels
+    operator, label = expression.get("operator"), labels.get(str(expression.get("key")))
+    if operator in ("Gt", "Lt") and len(values) == 1:
+        numbers = [str(label), str(values[0])]
+        than = [int(each) for each in numbers if each.isdecimal()]
+        return len(than) == 2 and (than[0] > than[1] if operator == "Gt" else than[0] < than[1])
     return {
-        "In": has_key and labels.get(str(key)) in values,
-        "NotIn": not has_key or labels.get(str(key)) not in values,
-        "Exists": has_key,
-        "DoesNotExist": not has_key,
+        "In": label is not None and label in values,
+        "NotIn": label is None or label not in values,
+        "Exists": label is not None,
+        "DoesNotExist": label is None,
     }.get(str(operator), True)
 
 

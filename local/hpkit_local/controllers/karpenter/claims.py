@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from hpkit.plan.pods import matches_all
 from hpkit_local.aws.api import BackendView
 from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.errors import ServiceError
@@ -35,7 +36,6 @@ from hpkit_local.controllers.karpenter.scheduling import (
     amounts_of,
     is_daemons,
     launches,
-    matches_all,
     requests,
     surplus,
     waits_for_node,

@@ -18,6 +18,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
+from hpkit.plan.pods import may_go_to, pod_requests, tolerates
 from hpkit.text.formatting import seconds_in
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "amounts_of",
     "is_daemons",
     "launches",
-    "matches_all",
     "requests",
     "surplus",
     "waits_for_node",
@@ -98,18 +98,18 @@ def is_daemons(pod: Document) -> bool:
 
 
 def requests(pod: Document) -> dict[str, Decimal]:
-    """Return a pod's requests: the sum over its containers, or an init container's if that is more."""
-    total = _sum(_requested(container) for container in pod["spec"]["containers"])
-    for container in pod["spec"].get("initContainers") or []:
-        for name, amount in _requested(container).items():
-            total[name] = max(total.get(name, Decimal()), amount)
-    return {**total, "pods": Decimal(1)}
+    """Return a pod's requests, with the pod itself."""
+    return {**pod_requests(pod["spec"], lambda _, quantity: _amount(quantity)), "pods": Decimal(1)}
 
 
 def amounts_of(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
     """Return quantities as numbers."""
+    return {name: _amount(each) for name, each in quantities.items()}
+
+
+def _amount(quantity: object) -> Decimal:
     # `kubernetes` has no types.
-    return {name: Decimal(parse_quantity(each)) for name, each in quantities.items()}  # type: ignore[no-untyped-call]
+    return Decimal(parse_quantity(quantity))  # type: ignore[no-untyped-call]
 
 
 def launches(
@@ -160,53 +160,9 @@ def _new(
     return None
 
 
-def matches_all(requirements: Iterable[Document], labels: Mapping[str, str]) -> bool:
-    """Return whether labels meet requirements of the form key, operator, values."""
-    return all(_matches(each, labels) for each in requirements)
-
-
 def _could_run(pod: Document, labels: Mapping[str, str], taints: Sequence[Document]) -> bool:
-    spec = pod["spec"]
-    selected = labels.items() >= (spec.get("nodeSelector") or {}).items()
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
-    matches = not terms or any(matches_all(term.get("matchExpressions") or [], labels) for term in terms)
-    tolerations = spec.get("tolerations") or []
-    hard = [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
-    return selected and matches and all(any(_tolerates(each, taint) for each in tolerations) for taint in hard)
-
-
-def _matches(requirement: Document, labels: Mapping[str, str]) -> bool:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
-    label = labels.get(key)
-    match operator:
-        case "In":
-            return label in values
-        case "NotIn":
-            return label not in values
-        case "Exists":
-            return label is not None
-        case "DoesNotExist":
-            return label is None
-        case "Gt":
-            return label is not None and label.isdecimal() and int(label) > int(values[0])
-        case "Lt":
-            return label is not None and label.isdecimal() and int(label) < int(values[0])
-        case _:
-            return False
-
-
-def _tolerates(toleration: Document, taint: Document) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
-    same = toleration.get("key") == taint["key"]
-    return same and (toleration.get("value") or "") == (taint.get("value") or "")
-
-
-def _requested(container: Document) -> dict[str, Decimal]:
-    return amounts_of((container.get("resources") or {}).get("requests") or {})
+    tolerations = pod["spec"].get("tolerations") or []
+    return may_go_to(pod["spec"], labels) and all(tolerates(tolerations, taint) for taint in taints)
 
 
 def _sum(amounts: Iterable[Amounts]) -> dict[str, Decimal]:
