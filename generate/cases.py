@@ -15,8 +15,9 @@ To add a case to tests/stacks/rules/RULE.yaml:
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from operator import getitem
 from pathlib import Path
@@ -29,14 +30,31 @@ from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
 from hpkit.config.reading.compose import composed
 from hpkit.config.reading.edit import dumped, loaded, remove_value, set_value, steps_of
-from hpkit.config.reading.folder import ChangedFolder
+from hpkit.config.reading.folder import Entry
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
-__all__ = ["Case", "Expected", "Patch", "case_file", "cases", "change", "unchanged"]
+__all__ = ["Case", "Expected", "Patch", "TextFolder", "case_file", "cases", "change", "unchanged"]
 
 # The versions in the base are supported on that day, so that cases don't change over time.
 _TODAY = datetime.date(2026, 11, 22)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFolder:
+    """A folder of the files with these texts."""
+
+    texts: Mapping[str, str]
+
+    def entries(self, under: str) -> Mapping[str, Entry]:
+        """Return the direct contents of a folder within this one."""
+        start = f"{under}/" if under else ""
+        inside = [name.removeprefix(start).partition("/") for name in self.texts if name.startswith(start)]
+        return {first: "folder" if slash else "file" for first, slash, _ in inside}
+
+    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
+        """Yield the contents of each file."""
+        return (self.texts[name].encode() for name in names)
 
 
 class _Strict(BaseModel):
@@ -123,7 +141,7 @@ class Case(_Strict):
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
-        document = composed(read_text(self.text.encode()), ChangedFolder(self.files), self.file)
+        document = composed(read_text(self.text.encode()), TextFolder(self.files), self.file)
         reported = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
         environments = {"acme": environments_in(document)}
         reported += stack_file_problems(

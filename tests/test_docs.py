@@ -15,10 +15,10 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from generate.cases import TextFolder
 from hpkit.cli import SECTIONS
 from hpkit.config import parse, read_text
 from hpkit.config.reading.compose import composed
-from hpkit.config.reading.folder import ChangedFolder
 from tests.builders import findings, organization, team
 
 ROOT = Path(__file__).parent.parent
@@ -190,7 +190,7 @@ def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
 def test_the_examples_of_the_page_of_accounts_are_accepted():
     page = (ROOT / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
     shown, own, shared = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    document = composed(read_text(own.encode()), ChangedFolder({"shared.yaml": shared}), "acme.yaml")
+    document = composed(read_text(own.encode()), TextFolder({"shared.yaml": shared}), "acme.yaml")
     assert document.is_whole
     assert {each.rule for each in parse(document).problems} == {"CFG003"}, "a real file has more"
     assert [document.data["environments"][name]["protect"] for name in ("dev", "prod")] == [False, True]

@@ -9,11 +9,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generate.cases import TextFolder
 from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.config.reading.compose import composed
-from hpkit.config.reading.folder import ChangedFolder, DiskFolder, GitFolder
+from hpkit.config.reading.folder import DiskFolder, GitFolder
 from hpkit.config.reading.load import MAX_BYTES
 from tests.builders import TODAY, organization, plain, team
 
@@ -25,7 +26,7 @@ def read(data, files, *, own="acme.yaml"):
     texts = {
         name: text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False) for name, text in files.items()
     }
-    return composed(read_text(yaml.safe_dump(data, sort_keys=False).encode()), ChangedFolder(texts), own)
+    return composed(read_text(yaml.safe_dump(data, sort_keys=False).encode()), TextFolder(texts), own)
 
 
 def findings(document):
@@ -143,7 +144,7 @@ def test_maps_are_merged_by_key_and_the_nearest_value_counts():
 def test_null_turns_a_default_off_and_nothing_at_all_does_not():
     own = "  a: {keda: null, b: null}\n  b:\n    keda:\n  c: {keda: {x: ~}}\n"
     text = f"environmentDefaults: {{keda: {{x: 1}}}}\nenvironments:\n{own}"
-    environments = composed(read_text(text.encode()), ChangedFolder({}), "acme.yaml").data["environments"]
+    environments = composed(read_text(text.encode()), TextFolder({}), "acme.yaml").data["environments"]
     assert environments == {"a": {"b": None}, "b": {"keda": {"x": 1}}, "c": {"keda": {}}}
 
 
@@ -288,7 +289,7 @@ def test_a_waiver_names_a_default_as_its_finding_does():
 
 def test_a_value_behind_an_alias_is_listed_once():
     own = yaml.safe_dump(two_environments(), sort_keys=False).replace("version: '1.35'", "version: 'x'")
-    document = composed(read_text(own.encode()), ChangedFolder({}), "acme.yaml")
+    document = composed(read_text(own.encode()), TextFolder({}), "acme.yaml")
     assert len({each.path for each in findings(document) if each.path.endswith("eks.version")}) == 2
     assert len([each for each in listed(document) if each.path.endswith("eks.version")]) == 1
 
@@ -305,7 +306,7 @@ def test_a_value_behind_an_alias_is_listed_once():
 def test_environments_with_one_mistake_still_have_the_defaults(environments, path):
     dev = organization()["environments"]["dev"]
     top = {"organization": "acme", "environmentDefaults": {key: dev[key] for key in dev.keys() - {"governance"}}}
-    document = composed(read_text(f"{yaml.safe_dump(top)}{environments}".encode()), ChangedFolder({}), "acme.yaml")
+    document = composed(read_text(f"{yaml.safe_dump(top)}{environments}".encode()), TextFolder({}), "acme.yaml")
     found = check(parse(document), file="acme.yaml", today=TODAY)
     errors = [each for each in found if each.severity == "error"]
     assert [(each.rule, each.path) for each in errors] == [("CFG001", path)]

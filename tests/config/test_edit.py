@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generate.cases import TextFolder
 from hpkit.config import read_text
 from hpkit.config.reading.compose import composed
 from hpkit.config.reading.edit import diff, edited_files, with_values
-from hpkit.config.reading.folder import ChangedFolder
 from hpkit.errors import InputError
 from tests.whatif.recommend.builders import ROOT
 
@@ -99,7 +99,7 @@ def test_values_of_several_files_are_changed_each_in_its_own():
 def in_files(text):
     shared = "environmentDefaults: {eks: {version: '1.34'}}\nclusterPolicy: {fairShare: Enabled}\n"
     files = {"teams/nlp.yaml": "teams:\n  - name: nlp\n    fairShareWeight: 5\n", "shared.yaml": shared}
-    return composed(read_text(text.encode()), ChangedFolder(files), "acme.yaml", "stacks/")
+    return composed(read_text(text.encode()), TextFolder(files), "acme.yaml", "stacks/")
 
 
 def test_a_value_of_the_file_is_changed_and_one_of_another_file_is_refused_with_its_place():

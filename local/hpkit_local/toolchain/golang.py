@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from hpkit.errors import ToolError
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Tool
 from hpkit_local.toolchain.steps import Steps
 
-__all__ = ["build", "build_test", "take"]
+__all__ = ["build", "take"]
 
 _standard_library = threading.Lock()
 # The linker drops debugging data, so compiling without it gives the same executable in about a fifth less time.
@@ -86,32 +85,6 @@ def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
                 raise ToolError(f"{steps.tool}: {root}{pattern} isn't in the module")
             for name in names:
                 (into / PurePosixPath(name).name).write_bytes(archive.read(name))
-
-
-def build_test(module: str, package: str, file: Path, *, recipe: Path, go: Path, into: Path, steps: Steps) -> None:
-    """Build a test file as if it were a module's own, in the place of the tests of one of its packages.
-
-    The module is unpacked out of the archive that go.sum is of; it is built with its own go.mod and go.sum.
-    """
-    work = _work_folder(steps.tool, recipe)
-    answer = _downloaded(module, go=go, work=work, steps=steps, fine=_for_a_newer_go)
-    with tempfile.TemporaryDirectory(dir=work) as temporary:
-        with zipfile.ZipFile(answer["Zip"]) as archive:
-            archive.extractall(temporary)
-        root = Path(temporary) / f"{answer['Path']}@{answer['Version']}"
-        for test in (root / package).glob("*_test.go"):
-            test.unlink()
-        shutil.copyfile(file, root / package / file.name)
-        steps.run(
-            [
-                *(str(go), "test", "-c", "-trimpath", "-mod=readonly", "-buildvcs=false"),
-                *("-o", str(into), f"./{package}"),
-            ],
-            doing=f"building the tests of {package}",
-            cwd=root,
-            env=_environment(),
-            usual_seconds=120,
-        )
 
 
 def _with_replacements(source: GoBuild, *, go: Path, work: Path, steps: Steps) -> str:

@@ -16,7 +16,7 @@ from hpkit.errors import InputError, ToolError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["ChangedFolder", "DiskFolder", "Entry", "Folder", "GitFolder", "run_git"]
+__all__ = ["DiskFolder", "Entry", "Folder", "GitFolder", "run_git"]
 
 Entry = Literal["file", "folder", "link", "other"]
 _GIT_MODES: Mapping[str, Entry] = {"100644": "file", "100755": "file", "040000": "folder", "120000": "link"}
@@ -90,31 +90,6 @@ class GitFolder:
             size = int(about[-1])
             yield answer[end + 1 : end + 1 + min(size, MAX_BYTES + 1)]
             position = end + 1 + size + 1
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFolder:
-    """A folder in which some files have other texts; base: None if it has no others."""
-
-    texts: Mapping[str, str]
-    base: Folder | None = None
-
-    def entries(self, under: str) -> Mapping[str, Entry]:
-        """Return the direct contents of a folder within this one."""
-        listed: dict[str, Entry] = dict(self.base.entries(under)) if self.base is not None else {}
-        start = f"{under}/" if under else ""
-        for name in self.texts:
-            if name.startswith(start):
-                first, slash, _ = name.removeprefix(start).partition("/")
-                listed.setdefault(first, "folder" if slash else "file")
-        return listed
-
-    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield the contents of each file."""
-        others = [name for name in names if name not in self.texts]
-        unchanged = self.base.contents(others) if self.base is not None else iter(())
-        for name in names:
-            yield self.texts[name].encode() if name in self.texts else next(unchanged)
 
 
 def run_git(folder: Path, *arguments: str, text: str | None = None) -> "subprocess.CompletedProcess[bytes]":

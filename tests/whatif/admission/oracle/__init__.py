@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from hpkit_local.toolchain import GO, TOOLS, get
-from hpkit_local.toolchain.golang import build_test
+from hpkit_local.toolchain import GO, TOOLS, get, golang
 from hpkit_local.toolchain.model import GoBuild
 from hpkit_local.toolchain.steps import Steps, locked
 
@@ -33,10 +34,34 @@ def binary() -> Path:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             steps, stage = Steps(NAME, print), path.with_suffix(".partial")
-            build_test(MODULE, PACKAGE, SOURCE, recipe=recipe, go=get(GO, say=print), into=stage, steps=steps)
+            _build(recipe, go=get(GO, say=print), into=stage, steps=steps)
             stage.rename(path)
             steps.finish()
     return path
+
+
+def _build(recipe: Path, *, go: Path, into: Path, steps: Steps) -> None:
+    """Build the test file as if it were Kueue's own, in the place of the tests of its package.
+
+    The module is unpacked out of the archive that go.sum is of; it is built with its own go.mod and go.sum.
+    """
+    work = golang._work_folder(NAME, recipe)
+    answer = golang._downloaded(MODULE, go=go, work=work, steps=steps, fine=golang._for_a_newer_go)
+    with tempfile.TemporaryDirectory(dir=work) as temporary:
+        with zipfile.ZipFile(answer["Zip"]) as archive:
+            archive.extractall(temporary)
+        root = Path(temporary) / f"{answer['Path']}@{answer['Version']}"
+        for test in (root / PACKAGE).glob("*_test.go"):
+            test.unlink()
+        shutil.copyfile(SOURCE, root / PACKAGE / SOURCE.name)
+        options = ["-trimpath", "-mod=readonly", "-buildvcs=false", "-o", str(into)]
+        steps.run(
+            [str(go), "test", "-c", *options, f"./{PACKAGE}"],
+            doing=f"building the tests of {PACKAGE}",
+            cwd=root,
+            env=golang._environment(),
+            usual_seconds=120,
+        )
 
 
 def ask(cases: list[dict[str, Any]], *, times: int = 1, seconds: int = 60) -> list[list[Any]]:
