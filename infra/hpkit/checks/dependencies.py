@@ -46,7 +46,7 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
         yield Issue(
             path,
             f"the chart {dependencies.chart} has no sha256, so changes to it would be deployed unnoticed",
-            f"Set `sha256: {'0' * 64}`. `hpkit validate` then prints the chart's hash to use instead.",
+            f"Set `sha256: {'f' * 64}`. `hpkit validate` then prints the chart's hash to use instead.",
         )
 
 
