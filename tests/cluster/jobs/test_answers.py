@@ -20,8 +20,9 @@ from tests.cluster.jobs.builders import text_of
 from tests.conftest import NIGHTLY
 from tests.program.cloud import KUEUE
 from tests.running import eventually, making
+from tests.security.kinds import any_fields
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, member, tidy, tried
-from tests.security.test_quota import CRDS, _any_fields
+from tests.security.test_quota import CRDS
 
 pytestmark = pytest.mark.platform
 
@@ -48,7 +49,7 @@ def server(john):
 def ray(api):
     """Serve RayJobs, RayClusters, PyTorchJobs, and a RuntimeClass."""
     with making(api) as make:
-        for crd in _any_fields():
+        for crd in any_fields():
             if crd["spec"]["names"]["kind"] in ("RayJob", "RayCluster", "PyTorchJob"):
                 make(CRDS, crd)
         head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}}
