@@ -271,6 +271,23 @@ def test_whole_instances_are_as_many_with_one_thread():
     }
 
 
+@pytest.mark.parametrize(
+    ("limit", "amounts"),
+    [
+        ({"count": 2}, (2, 1)),
+        ({"accelerators": 4}, (Fraction(1, 2), Fraction(1, 2))),
+        ({"vCpu": 48}, (0, 0)),
+        ({"acceleratorPartition": {"type": "mig-1g.5gb", "count": 14}}, (Fraction(1, 4), 0)),
+    ],
+)
+def test_only_accelerators_of_a_kind_that_others_have_are_borrowed_of_a_type_that_has_them(limit, amounts):
+    limits = [{"instanceType": "ml.p4d.24xlarge", **limit}]
+    teams = [team("nlp", sharing={"strategy": "LendAndBorrow", "absoluteBorrowLimits": limits}), team("ads")]
+    allocations = {name: [{"instanceType": "ml.p4d.24xlarge", "count": 1}] for name in ("nlp", "ads")}
+    (quota,) = quotas_of(plan_of(group("gpu", "ml.p4d.24xlarge", 2), teams=teams, allocations=allocations))
+    assert {(each.borrow_limit, each.borrowable) for each in quota.teams if each.team == "nlp"} == {amounts}
+
+
 NAMES = ("ada", "bob", "eve")
 
 

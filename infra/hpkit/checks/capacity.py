@@ -555,7 +555,8 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             # CAP003 reports a type that no group provides.
             if team.absolute_borrow_limits and name not in team.absolute_borrow_limits.keys() & context.plan.capacity:
                 continue
-            above = _above_lenders(context, team, name, share) if share.borrow_limit else []
+            limited = share.borrow_limit or name in team.absolute_borrow_limits
+            above = _above_lenders(context, team, name, share) if limited else []
             beyond += above
             reachable |= bool(share.borrow_limit) and not above
             if above and team.spec.sharing.borrow_limit is not None:

@@ -290,6 +290,10 @@ def _existing(context: Context) -> Iterator[Issue]:
         ("network",): "network" in spec.model_fields_set,
         ("storage",): spec.storage is not None
         and not (spec.storage.model_fields_set <= {"lustre", "local_disk"} and (has_file_system or lustre is None)),
+        ("storage", "lustre", "dataRepositories"): lustre is not None
+        and has_file_system
+        and bool(lustre.data_repositories),
+        ("storage", "lustre", "rootSquash"): lustre is not None and has_file_system and lustre.root_squash is not None,
         ("observability",): spec.observability is not None,
         ("inference",): spec.inference is not None,
         ("spaces",): spec.spaces is not None,

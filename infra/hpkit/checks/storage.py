@@ -127,8 +127,6 @@ def _links_are_separate(context: Context) -> Iterator[Issue]:
     lustre = context.spec.storage.lustre if context.spec.storage else None
     links = lustre.data_repositories if lustre else ()
     path: Path = (*context.path, "storage", "lustre", "dataRepositories")
-    if links and lustre and lustre.existing:
-        yield Issue(path, "another stack or tool manages the file system and its links", "Remove dataRepositories.")
     if len(links) > _MOST_LINKS:
         yield Issue(path, f"{len(links)} folders are linked; the limit is {_MOST_LINKS}", "Link a common parent.")
     own = {name: what for name, what in _own_buckets(context) if name}

@@ -9,7 +9,7 @@ Karpenter's documentation (limits of a NodePool).
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -422,12 +422,16 @@ class TypeQuota:
 def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount, instance: InstanceType | None) -> Amount:
     """Return what a team can borrow of a type by its own settings, in instances.
 
-    An absolute limit replaces the percentage for its type; without a limit, the service uses 50%.
+    An absolute limit replaces the percentage for its type; without a limit, the service uses 50%. A limit of vCPUs or
+    memory alone allows no accelerators (AWS's API reference, ComputeQuotaResourceConfig), so no part of an instance
+    that has them.
     """
     if not team.borrows:
         return 0
     absolute = team.absolute_borrow_limits.get(instance_type)
     if absolute is not None:
+        if instance is not None and instance.accelerators:
+            absolute = tuple(each for each in absolute if each.count or each.accelerators or each.partition)
         return _together(absolute, instance)
     limit = Fraction(quota) * borrow_percent(team) / 100
     return limit.numerator if limit.denominator == 1 else limit
@@ -515,22 +519,40 @@ def _type_quota(
     quota = {team: static[team] + elastic[team] for team in quota_resources}
     unallocated = max(capacity.permanent - sum(static.values()), 0)
     lendable = {team: quota[team] if teams[team].lends else 0 for team in quota_resources}
-    pool = sum(lendable.values()) + (unallocated if lend_unallocated else 0)
+    lent = {team: _by_profile(own if teams[team].lends else (), instance) for team, own in quota_resources.items()}
+    pool: defaultdict[str | None, Amount] = defaultdict(int, {None: unallocated if lend_unallocated else 0})
+    for amounts in lent.values():
+        for profile, lendable_amount in amounts.items():
+            pool[profile] += lendable_amount
     shares = []
     for team in sorted(quota_resources):
         limit = borrow_limit(teams[team], name, quota[team], instance)
+        limits = teams[team].absolute_borrow_limits.get(name) or quota_resources[team]
+        profiles = {_profile(each) for each in limits}
         shares.append(
             TeamShare(
                 team=team,
                 reserved=static[team],
                 elastic=elastic[team],
                 borrow_limit=limit,
-                borrowable=min(limit, pool - lendable[team]),
+                borrowable=min(limit, sum((pool[each] - lent[team].get(each, 0) for each in profiles), start=0)),
                 lendable=lendable[team],
             )
         )
     together = _together([each for own in quota_resources.values() for each in own if not each.elastic], instance)
     return TypeQuota(name, capacity, tuple(shares), unallocated, together)
+
+
+def _profile(quota_resource: QuotaResource) -> str | None:
+    """Return the MIG profile of a quota resource, which only quota of the same profile can be lent to."""
+    return quota_resource.partition.type if quota_resource.partition else None
+
+
+def _by_profile(own: Sequence[QuotaResource], instance: InstanceType | None) -> dict[str | None, Amount]:
+    amounts: defaultdict[str | None, Amount] = defaultdict(int)
+    for each in own:
+        amounts[_profile(each)] += as_instances(each, instance) or 0
+    return dict(amounts)
 
 
 def _together(quota_resources: Sequence[QuotaResource], instance: InstanceType | None) -> Amount:

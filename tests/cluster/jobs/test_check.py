@@ -68,6 +68,15 @@ def test_a_good_one_has_no_finding():
     assert findings(GOOD) == []
 
 
+def test_a_job_of_a_paused_team_is_not_said_to_never_run():
+    teams = [
+        dataclasses.replace(each, spec=each.spec.model_copy(update={"activation_state": "Disabled"}))
+        for each in PLAN.teams
+    ]
+    found = findings(GOOD, plan=dataclasses.replace(PLAN, teams=tuple(teams)))
+    assert [(each.severity, each.message[:19]) for each in found] == [("warning", "team john is paused")]
+
+
 def annotate(name, value):
     return lambda _document, _labels, template: template["metadata"]["annotations"].update({name: value})
 

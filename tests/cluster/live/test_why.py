@@ -255,6 +255,9 @@ def test_a_queue_that_admits_nothing_is_the_whole_answer():
     queues = (queue("smith", 4, active=False, message="stopped"),)
     found = why("wait", task("smith", "wait", 1), queues=queues)
     assert (found.job.reason, found.remedies) == ("its queue admits nothing: stopped", ())
+    paused = why("wait", task("smith", "wait", 1), queues=(dataclasses.replace(queues[0], stopped=True),))
+    assert paused.job.reason == "its queue admits nothing: it is paused (activationState: Disabled)"
+    assert paused.outlook == "it can only run once activationState of its team is Enabled"
 
 
 def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():

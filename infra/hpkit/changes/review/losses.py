@@ -1,5 +1,6 @@
 """Losses of teams: every amount and right that the change lowers."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,10 +14,10 @@ from hpkit.changes.review.cost import group_cost, pool_cost, total
 from hpkit.changes.review.formatting import as_fraction, decreased
 from hpkit.changes.review.model import Loss, MoneyChange, Risk
 from hpkit.config.models.registry import Registry
-from hpkit.plan.capacity import DIMENSIONS, usage
+from hpkit.plan.capacity import DIMENSIONS, borrow_percent, usage
 from hpkit.plan.existing import team_buckets
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
-from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
 __all__ = ["GRAVITY", "TEAM_RESOURCES", "losses_of", "most_severe_risks_first", "with_effects"]
 
@@ -29,9 +30,12 @@ TEAM_RESOURCES: Final = frozenset(
 )
 # Measures of a team's quota other than whole instances.
 _MEASURES: Final = DIMENSIONS[1:4]
-_NOTHING: Final = (Fraction(0),) * len(_MEASURES)
+_NOTHING: Final[Counter[str]] = Counter()
+# Amounts of instance types, by measure and, for GPUs in parts, by MIG profile.
+_Held = dict[str, Counter[str]]
 _ORDER: Final = (
-    "queue", "quota", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
+    "queue", "quota", *_MEASURES, "elastic quota", "borrowable", "borrow limit",
+    *(f"borrowable {each}" for each in _MEASURES), "weight", "access", "workloads",
     "priority classes", "service accounts", "buckets", "files", "shared files", "local files", "images kept",
     "untagged images", "topology", "node recovery",
 )  # fmt: skip
@@ -51,14 +55,22 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             for share in team.shares
             if decreased(share.quota) or decreased(share.elastic)
         }
+        less = {
+            (team.name, share.instance_type)
+            for team in diff.teams
+            for share in team.shares
+            if decreased(share.borrowable) or decreased(share.borrow_limit)
+        }
         losses += [
-            each for each in _of_staying(diff.before, diff.after) if (each.team, each.instance_type) not in fewer
+            each
+            for each in _of_staying(diff.before, diff.after)
+            if (each.team, each.instance_type) not in (fewer | less if each.what.startswith("borrowable ") else fewer)
         ]
     return tuple(
         sorted(
             losses,
             key=lambda loss: (
-                _ORDER.index(loss.what),
+                _ORDER.index(loss.what) if loss.what in _ORDER else len(_ORDER),
                 as_fraction(loss.after) - as_fraction(loss.before),
                 loss.team,
                 loss.instance_type or "",
@@ -104,23 +116,47 @@ def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
 
 def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
     """Yield lower amounts of resources, such as vCPUs that no longer follow accelerators."""
-    was, now = _held(old), _held(new)
+    was, now = _held(old.quota_resources), _held(new.quota_resources)
+    yield from _lower(old.name, "{}", was, now)
+    # A percentage follows the quota, whose loss is listed.
+    limited = old.absolute_borrow_limits | new.absolute_borrow_limits
+    could, can = _borrows(old, was), _borrows(new, now)
+    yield from _lower(old.name, "borrowable {}", {kind: could[kind] for kind in limited if kind in could}, can)
+
+
+def _lower(team: str, what: str, was: _Held, now: _Held) -> Iterator[Loss]:
     for instance_type, amounts in was.items():
-        for what, had, has in zip(_MEASURES, amounts, now.get(instance_type, _NOTHING), strict=True):
+        for measure, had in amounts.items():
+            has = now.get(instance_type, _NOTHING)[measure]
             if has < had:
-                yield Loss(old.name, what, instance_type, had, has)
+                yield Loss(team, what.format(measure), instance_type, had, has)
 
 
-def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
-    """Return a team's quota of each type, in every measure, including elastic quota."""
-    held: dict[str, tuple[Fraction, ...]] = {}
-    for quota in team.quota_resources:
+def _held(quota_resources: Iterable[QuotaResource]) -> _Held:
+    """Return the amounts of each type, in every measure, including elastic quota."""
+    held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for quota in quota_resources:
         instance = find_instance_type(quota.instance_type)
         if instance is not None:
             amounts = map(as_fraction, usage(quota, instance).vector[1:4])
-            counted = held.get(quota.instance_type, _NOTHING)
-            held[quota.instance_type] = tuple(one + other for one, other in zip(counted, amounts, strict=True))
-    return held
+            held[quota.instance_type].update(dict(zip(_MEASURES, amounts, strict=True)))
+            if quota.partition is not None:
+                held[quota.instance_type][quota.partition.type] += quota.partition.count
+    return dict(held)
+
+
+def _borrows(team: TeamPlan, held: _Held) -> _Held:
+    """Return the amounts that a team's own limit allows it to borrow."""
+    if not team.borrows:
+        return {}
+    limits = team.absolute_borrow_limits
+    part = Fraction(borrow_percent(team), 100)
+    by_percentage = {
+        kind: Counter({measure: amount * part for measure, amount in amounts.items()})
+        for kind, amounts in held.items()
+        if kind not in limits
+    }
+    return by_percentage | _held(each for limit in limits.values() for each in limit)
 
 
 def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:

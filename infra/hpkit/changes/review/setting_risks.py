@@ -31,7 +31,8 @@ _SAID: Final = tuple(
         r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
         # The admission limit follows from quota and borrow limit.
         r"kubernetes\.ResourceQuota (?P<subject>\S*) spec\.hard.*": (
-            "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "borrow limit", "sharing",
+            "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "borrow limit", "borrowable accelerators",
+            "borrowable vCPU", "borrowable memory GiB", "sharing",
         ),
         r"environment\.cluster\.nodeRecovery": ("node-recovery",),
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),

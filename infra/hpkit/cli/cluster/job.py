@@ -148,6 +148,10 @@ def new(
         checkpoints=checkpoints,
     )
     fit = verdict(plan, team_plan, document)
+    if team_plan.spec.activation_state == "Disabled":
+        click.echo(
+            f"Team {team} is paused (activationState: Disabled), so the job waits until the team isn't.", err=True
+        )
     click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
     if fit.kind == "never":
         sys.exit(1)

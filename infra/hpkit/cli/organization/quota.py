@@ -62,6 +62,7 @@ class _Team(Document):
     queue: str
     members: list[str]
     user_ids: list[int] = Field(description="First and last ID of its pods' users on a shared file system.")
+    activation_state: str
     strategy: str
     fair_share_weight: int
     preempt_team_tasks: str
@@ -152,6 +153,7 @@ def _team(loaded: Loaded, plan: Plan, team: TeamPlan) -> _Team:
         queue=team.local_queue,
         members=list(team.spec.members),
         user_ids=[team.user_ids.start, team.user_ids.stop - 1],
+        activation_state=team.spec.activation_state,
         strategy=team.spec.sharing.strategy,
         fair_share_weight=team.spec.fair_share_weight,
         preempt_team_tasks=team.spec.preempt_team_tasks,
@@ -168,6 +170,8 @@ def _print_team(plan: Plan, team: _Team, table: tuple[TypeQuota, ...]) -> None:
     weights = {each.name: each.spec.fair_share_weight for each in plan.teams if not each.is_shared_pool}
     lines = [f"queue {team.queue} in namespace {team.namespace}, user IDs {team.user_ids[0]} and higher"]
     lines.append(f"members: {listing(team.members) or 'none'}")
+    if team.activation_state == "Disabled":
+        lines.append("paused (activationState: Disabled): its queue admits no jobs, and lends as below")
     for quota in table:
         own = _share_of(team.name, quota)
         assert own is not None  # noqa: S101 - the table has only types with a share

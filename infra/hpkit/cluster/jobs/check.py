@@ -546,6 +546,14 @@ class _Job:
     def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
         if not self._templates:
             return
+        if team.spec.activation_state == "Disabled":
+            yield self._say(
+                ("spec",),
+                "quota",
+                f"team {team.name} is paused (activationState: Disabled), so it waits until the team isn't",
+                f"Wait, or remove activationState of {team.name}",
+                severity="warning",
+            )
         result = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
         if result.kind != "never":
             return

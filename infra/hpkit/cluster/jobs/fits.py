@@ -37,9 +37,11 @@ class Fit:
 def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     """Return whether a team's pods would be admitted if nothing else ran.
 
+    For a paused team, the answer is what holds once it isn't paused.
+
     Raises CatalogError if an instance type in the plan isn't in the catalog.
     """
-    model = model_of(plan)
+    model = _active(model_of(plan), team)
     provided = {name: _for_pods(each) for name, each in instances_of(plan).items()}
     sets = []
     for pod_set in pod_sets:
@@ -65,6 +67,11 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         "borrowing",
         f"it must borrow {_borrowed(over, provided)}: it waits until other teams lend that much, and can be preempted",
     )
+
+
+def _active(model: Model, team: TeamPlan) -> Model:
+    queues = (replace(each, active=True) if each.name == team.cluster_queue else each for each in model.queues)
+    return replace(model, queues=tuple(queues))
 
 
 Key = tuple[str, str]

@@ -158,7 +158,7 @@ def predict(
     if queue is None:
         return Forecast(task, "never", f"its queue {task.queue} doesn't exist; deploy the team's quota first")
     if not queue.active:
-        return Forecast(task, "waits", f"its queue admits nothing: {queue.message or 'not active'}")
+        return Forecast(task, "waits", f"its queue admits nothing: {queue.problem}")
     if stop := observed.stop(task):
         return Forecast(task, "waits", stop)
     simulation = CohortSimulation(observed, task, queue, fair_sharing)

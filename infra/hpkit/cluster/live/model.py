@@ -184,6 +184,13 @@ class Queue:
     quotas: Mapping[tuple[str, str], Quota] = field(default_factory=dict)
 
     @property
+    def problem(self) -> str:
+        """Return why it admits nothing, "" if it's active."""
+        if self.active:
+            return ""
+        return "it is paused (activationState: Disabled)" if self.stopped else self.message or "it isn't active"
+
+    @property
     def team(self) -> str | None:
         """Return the team whose queue the service created, None for any other queue."""
         if not self.name.startswith(NAMESPACE_PREFIX) or not self.name.endswith(CLUSTER_QUEUE_SUFFIX):

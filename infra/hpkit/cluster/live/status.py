@@ -215,7 +215,7 @@ def _teams(jobs: Jobs) -> Iterable[TeamStatus]:
             # The pods of an evicted task may still be ending.
             running=tuple(task for each, task in tasks if not each.waits or task.state == "ending"),
             waiting=tuple(task for each, task in tasks if each.waits and task.state != "ending"),
-            problem=(queue.message or "its queue isn't active") if not queue.active else _stopped(observed, queue),
+            problem=queue.problem or _stopped(observed, queue),
             seen=observed.sees(queue.namespace),
         )
 

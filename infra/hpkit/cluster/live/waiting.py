@@ -92,7 +92,7 @@ def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
     if queue is None:
         return f"it has no queue: LocalQueue {task.local_queue or '(none named)'} doesn't exist in {task.namespace}"
     if not queue.active:
-        return f"its queue admits nothing: {queue.message or 'not active'}"
+        return f"its queue admits nothing: {queue.problem}"
     return message_words(task, now)
 
 

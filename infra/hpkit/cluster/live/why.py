@@ -134,7 +134,8 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
     if queue is None:
         return replace(explanation, outlook="it can never run without its LocalQueue")
     if not queue.active:
-        return replace(explanation, outlook="it can only run once its queue is active")
+        enabled = "activationState of its team is Enabled" if queue.stopped else "its queue is active"
+        return replace(explanation, outlook=f"it can only run once {enabled}")
     if observed.stop(task):
         return replace(explanation, outlook="it can only run once the stopPolicy of its LocalQueue is None")
     if task.holds:
