@@ -98,7 +98,7 @@ def submit(live):
         written = hpkit("job", "new", "--stack", "handson-dev", "--team", team, "--instance-type", "ml.g5.12xlarge",
                         *words, cwd=ROOT)  # fmt: skip
         assert written.returncode == 0, written.stderr
-        document = yaml.safe_load(written.stdout)
+        document = next(yaml.safe_load_all(written.stdout))
         for template in templates_in(document):
             template["metadata"]["annotations"] = {"hpkit.local/run": "24h"}
             if "--checkpoint" in words:

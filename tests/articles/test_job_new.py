@@ -12,7 +12,7 @@ import yaml
 from hpkit.cluster.jobs.check import check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS
-from hpkit.cluster.jobs.new import manifest, team_of
+from hpkit.cluster.jobs.new import manifest, service_of, team_of
 from hpkit.cluster.jobs.server import Server
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.kueue.configuration import JOB_RESOURCES
@@ -92,7 +92,9 @@ def test_each_job_runs_as_written(kind, checkpoint, count, plan, api, john):
         checkpoints=None if path is None else Checkpoints.at(path, plan, team),
     )
     server = Server(Kubernetes(john._client))
-    found = list(check(read_manifests("f", text_of(document)), plan, (), server))
+    service = service_of(document)
+    assert (service is not None) == (kind == "job" and count > 1)
+    found = list(check(read_manifests("f", text_of(*filter(None, (document, service)))), plan, (), server))
     assert [each.message for each in found] == []
     if kind not in LABELS:
         return
@@ -107,10 +109,19 @@ def test_each_job_runs_as_written(kind, checkpoint, count, plan, api, john):
         events = [each["message"] for each in api.items(f"{CORE}/events") if each["type"] == "Warning"]
         return phases(), api.read(f"{folder}/train").get("status"), events
 
+    def names():
+        slices = api.items(f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices")
+        return sorted(each.get("hostname") for part in slices for each in part.get("endpoints") or ())
+
     john.create(folder, document)
+    if service is not None:
+        john.create(f"{CORE}/services", service)
     try:
         eventually(lambda: phases() == ["Running"] * count, story, seconds=150)
+        eventually(lambda: service is None or names() == ["train-0", "train-1"], names, seconds=60)
     finally:
+        if service is not None:
+            john.delete(f"{CORE}/services/train")
         john.delete(f"{folder}/train")
         eventually(lambda: not phases(), phases)
 

@@ -57,13 +57,14 @@ def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(
     assert (made.returncode, made.stdout, file.exists()) == (1, "", False)
     assert "It can never run: at most 4 of" in " ".join(made.stderr.split())
     assert hpkit(*NEW, "--count", 2, "--output", file, cwd=ROOT).returncode == 0
-    assert yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]["parallelism"] == 2
+    written, peers = yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    assert (written["spec"]["parallelism"], peers["kind"]) == (2, "Service")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--name", "Train"), "--name Train: use lowercase letters,"),
+        (("--name", "Train"), "--name Train: use a lowercase letter,"),
         (("--topology", "near"), "--topology near: use required:LAYER"),
         (("--topology", "required:4"), "--topology required:4: use required:LAYER"),
         ((*RANKED, "--priority", "urgen"), "did you mean urgent?"),

@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+import boto3
 import pytest
 
 from hpkit.cli.account.preflight import OfferingList
 from hpkit.cli.common.documents import json_document
 from hpkit.clients.calls import FailedCall, Responses
+from hpkit.cluster.live.read import plan_ends
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, cluster, first_calls, training_plan
 from hpkit.preflight.hyperpod import check_hyperpod
@@ -35,7 +37,7 @@ def clock():
 
 
 @pytest.fixture
-def bought(clock):
+def bought(clock, monkeypatch):
     """Return eight instances for a week in us-west-2a: the client, and its response for the plan."""
     with running_endpoint(clock=clock) as endpoint:
         sagemaker = endpoint.client("sagemaker")
@@ -45,12 +47,18 @@ def bought(clock):
         sagemaker.create_training_plan(
             TrainingPlanName="december", TrainingPlanOfferingId=offers[0]["TrainingPlanOfferingId"]
         )
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint.url)
         yield lambda: sagemaker.describe_training_plan(TrainingPlanName=ARN)
 
 
 def rows(plan, answer, now=None):
     responses = Responses({training_plan(ARN).key: answer, CLUSTERS.key: {"ClusterSummaries": []}})
     return list(check_training_plans(plan, responses, now=now or datetime(2027, 1, 14, tzinfo=UTC)))
+
+
+def test_the_ends_of_plans_are_read_as_far_as_they_can_be(bought):
+    session = boto3.Session("testing", "testing", region_name="us-west-2")
+    assert plan_ends(session, [ARN, f"{ARN}-other"]) == {ARN: bought()["EndTime"]}
 
 
 def test_a_plan_follows_the_clock_from_scheduled_to_expired(bought, clock):

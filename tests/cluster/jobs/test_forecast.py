@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
-from hpkit.cluster.jobs.forecast import predict_all, tasks_of
+from hpkit.cluster.jobs.forecast import predict_all, tasks_of, within_plans
 from hpkit.cluster.live.model import Flavor, Quota
 from hpkit.cluster.live.without_task import MOST_STARTS
 from hpkit.project import load_stack
@@ -143,6 +143,22 @@ def test_a_pod_gets_a_node_that_a_later_pod_frees_by_preemption():
     pods = (pod("smith", "lent", "n0", 3), pod("smith", "lent", "n1", 3))
     found = predicted(job("john", "serve", 4, kind="Deployment", gpus=3), running=(lent,), pods=pods, **seen)
     assert [(each.fate, each.preempts) for each in found] == [*[("now", ())] * 3, ("now", ("lent of smith",))]
+
+
+def test_a_run_past_the_end_of_its_training_plan_is_told():
+    gpu, *others = PLAN.groups
+    spec = gpu.spec.model_copy(update={"training_plan_arn": "arn:plan"})
+    plan = replace(PLAN, groups=(replace(gpu, spec=spec), *others))
+    long = job("john", "train", 1)
+    long["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "7200"
+    (forecast,) = predicted(long)
+    words = "; its run time goes past 2026-11-22 13:00 UTC, when the training plan of its nodes ends"
+    for ends, told in (
+        ({"arn:plan": NOW + timedelta(hours=1)}, words),
+        ({"arn:plan": NOW + timedelta(hours=3)}, ""),
+        ({}, ""),
+    ):
+        assert within_plans(forecast, plan, ends, NOW).reason == f"it fits the own quota of john{told}"
 
 
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():

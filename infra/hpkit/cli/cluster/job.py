@@ -122,12 +122,14 @@ def new(
     Reports on standard error whether the job fits the team's own quota, fits only with borrowed capacity, or can never
     run. In the last case it writes nothing and exits 1.
 
+    Pods of a job are named train-0.train and so on: with several, a Service for these names is written too.
+
     With --checkpoint, CHECKPOINTS is the path in each pod, which has up to two minutes to save after SIGTERM.
     """
     import yaml
 
     from hpkit.cluster.jobs.checkpoints import Checkpoints
-    from hpkit.cluster.jobs.new import manifest, team_of, verdict
+    from hpkit.cluster.jobs.new import manifest, service_of, team_of, verdict
 
     plan = choose_stack(stack)
     team_plan = team_of(plan, team)
@@ -157,7 +159,8 @@ def new(
         sys.exit(1)
     if checkpoints is not None:
         click.echo(folded(f"{checkpoints.words(kind)}.", "", ""), err=True)
-    text = yaml.safe_dump(document, sort_keys=False)
+    service = service_of(document)
+    text = yaml.safe_dump_all([document, *([] if service is None else [service])], sort_keys=False)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -165,12 +168,13 @@ def new(
 
 
 def _name(name: str) -> str:
-    """Return a name that an object of Kubernetes can have (RFC 1123, and short enough for what pods add to it)."""
+    """Return a name that a Service can have (RFC 1035), short enough for what pods add to it."""
     import re
 
-    if len(name) > 50 or not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    if len(name) > 50 or not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
         raise click.UsageError(
-            f"--name {name}: use lowercase letters, digits and hyphens (not at the ends), at most 50 characters"
+            f"--name {name}: use a lowercase letter, then letters, digits and hyphens (not at the end), at most 50 "
+            "characters"
         )
     return name
 
@@ -282,14 +286,20 @@ def api_server(plan: Plan, profile: str | None) -> Iterator[Server]:
 
 def _forecasts(sound: list[Any], rejected: list[Any], plan: Plan, profile: str | None) -> list[Forecast]:
     """Return the forecasts of jobs without an error, and of others that never run: the rest isn't created."""
-    from hpkit.cluster.jobs.forecast import predict_all, tasks_of
+    from hpkit.cluster.jobs.forecast import predict_all, tasks_of, within_plans
+    from hpkit.cluster.live.read import plan_ends
     from hpkit.kueue.organization import fair_sharing_of
 
     observed, strategies = observe(plan, profile, aws=()), fair_sharing_of(plan)
     good, bad = (
         predict_all(observed, tasks_of(each, plan, observed), fair_sharing=strategies) for each in (sound, rejected)
     )
-    return [*good, *(each for each in bad if each.fate == "never")]
+    forecasts = [*good, *(each for each in bad if each.fate == "never")]
+    arns = {each.spec.training_plan_arn for each in plan.groups} - {None}
+    if not arns or all(each.task.longest is None for each in forecasts):
+        return forecasts
+    ends = plan_ends(aws_session(profile, plan.spec.region), [str(each) for each in arns])
+    return [within_plans(each, plan, ends, observed.time) for each in forecasts]
 
 
 def _forecast_text(forecast: Forecast) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
 from hpkit.cluster.jobs.kinds import Unit, templates, units
 from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
-from hpkit.cluster.jobs.resources import requests_of
+from hpkit.cluster.jobs.resources import requests_of, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
@@ -24,7 +24,7 @@ from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.pods import mapping
 from hpkit.text.formatting import listing
 
-__all__ = ["Forecast", "predict", "predict_all", "tasks_of"]
+__all__ = ["Forecast", "predict", "predict_all", "tasks_of", "within_plans"]
 
 Fate = Literal["now", "borrowing", "unknown", "waits", "never"]
 _UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
@@ -251,6 +251,23 @@ def predict_all(observed: Observed, tasks: Iterable[Task], *, fair_sharing: Stra
     ended = {uid for each in forecasts for uid in each.preempted}
     # A preemption by a later pod frees nodes for earlier ones, which Kueue has admitted.
     return _in_order(observed, tasks, fair_sharing, ended) if ended else forecasts
+
+
+def within_plans(forecast: Forecast, plan: Plan, ends: Mapping[str, datetime], now: datetime) -> Forecast:
+    """Return a forecast that says if the job can run past the end of its nodes' training plans; ends: by ARN."""
+    task = forecast.task
+    types = {each for pods in task.pod_sets for each in types_of({"spec": pods.spec}, plan)}
+    quota = {
+        part.instance_type for team in plan.teams if team.cluster_queue == task.queue for part in team.quota_resources
+    }
+    groups = [each for each in plan.groups if {*each.spec.types} & types & quota]
+    known = [ends.get(str(each.spec.training_plan_arn)) for each in groups]
+    last = max((each for each in known if each is not None), default=now)
+    is_past = task.longest is not None and (forecast.runs_at or now) + timedelta(seconds=task.longest) > last
+    if forecast.fate == "never" or not known or None in known or not is_past:
+        return forecast
+    words = f"its run time goes past {last:%Y-%m-%d %H:%M} UTC, when the training plan of its nodes ends"
+    return replace(forecast, reason=f"{forecast.reason}; {words}")
 
 
 def _in_order(

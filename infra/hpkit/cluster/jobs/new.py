@@ -30,6 +30,7 @@ __all__ = [
     "manifest",
     "priorities_of",
     "resources_of",
+    "service_of",
     "team_of",
     "verdict",
     "workload_of",
@@ -165,8 +166,24 @@ def _with_shared_memory(pod: Document, memory: int | Fraction) -> Document:
 
 
 def _job(head: Document, template: Document, count: int) -> Document:
+    if count > 1:
+        template["spec"]["subdomain"] = head["name"]
     spec = {"parallelism": count, "completions": count, "completionMode": "Indexed", "template": _once(template)}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": head, "spec": spec}
+
+
+def service_of(document: Mapping[str, Any]) -> Document | None:
+    """Return the headless Service by which pods of a Job find each other; None if other kinds or one pod need none.
+
+    Source: Kubernetes, "Job with Pod-to-Pod Communication".
+    """
+    head = document["metadata"]
+    if document["kind"] != "Job" or "subdomain" not in document["spec"]["template"]["spec"]:
+        return None
+    metadata = {"name": head["name"], "namespace": head["namespace"]}
+    selector = {"batch.kubernetes.io/job-name": head["name"]}
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 def _pytorch_job(head: Document, template: Document, count: int) -> Document:

@@ -33,7 +33,7 @@ from hpkit.cluster.live.parse import (
 )
 from hpkit.errors import MissingClusterError, ToolError
 
-__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "instances", "objects_of", "read"]
+__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "instances", "objects_of", "plan_ends", "read"]
 
 OnWorkload = Callable[[Mapping[str, Any]], None]
 AwsPart = Literal["nodes", "policy", "addons", "events", "training-plans"]
@@ -141,6 +141,15 @@ def instances(session: Session, cluster: str) -> Platform | None:
     parts: tuple[AwsPart, ...] = ("nodes",)
     platform = _platform(session, described, {"name": ""}, parts, [])
     return None if "nodes" in platform.unread else platform
+
+
+def plan_ends(session: Session, arns: Collection[str]) -> dict[str, datetime]:
+    """Return when training plans end, by ARN, without those that the caller can't read."""
+    calls = {
+        arn: ApiCall("sagemaker", "DescribeTrainingPlan", {"TrainingPlanName": arn.rpartition("/")[2]}) for arn in arns
+    }
+    answers = _Answers(session, [*calls.values()], [])
+    return {arn: end for arn, call in calls.items() if (end := (answers.one(call) or {}).get("EndTime")) is not None}
 
 
 def _describe_eks(session: Session, name: str) -> Any:
