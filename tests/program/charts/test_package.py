@@ -8,7 +8,6 @@ import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -291,56 +290,51 @@ def test_an_image_with_a_digest_alone_keeps_it_in_a_mirror():
     assert lines[1].endswith("--repository-name hyperpod/a/b")
 
 
-class NotFoundError(Exception):
-    pass
-
-
-class Ecr:
-    """The ECR requests of the mirror."""
-
-    exceptions = SimpleNamespace(RepositoryNotFoundException=NotFoundError)
-
-    def __init__(self):
-        self.repositories = []
-
-    def get_authorization_token(self):
-        return {"authorizationData": [{"authorizationToken": "QVdTOnNlY3JldA=="}]}
-
-    def describe_repositories(self, **asked):
-        if asked["repositoryNames"][0] not in self.repositories:
-            raise NotFoundError
-
-    def create_repository(self, **asked):
-        self.repositories.append(asked["repositoryName"])
-
-
 @pytest.fixture
-def crane(tmp_path, monkeypatch):
-    """A crane that records its commands."""
-    script, log = tmp_path / "bin" / "crane", tmp_path / "log"
-    script.parent.mkdir()
-    script.write_text(
-        f'#!/bin/sh\necho "$@ < $(cat)" >> {log}\ncase "$*" in *rejected*) echo "no such image" >&2; exit 1;; esac\n'
-    )
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+def called(tmp_path, monkeypatch):
+    """An AWS CLI and a crane that record their commands; ECR has the repository hyperpod/c."""
+    log, folder = tmp_path / "log", tmp_path / "bin"
+    folder.mkdir()
+    cases = {
+        "aws": "*login*) echo secret;; *describe*hyperpod/c) ;; *describe*) exit 254;;",
+        "crane": '*login*) cat >> "$0.secret";; *rejected*) echo "no such image" >&2; exit 1;;',
+    }
+    for name, case in cases.items():
+        script = folder / name
+        script.write_text(f'#!/bin/sh\necho "{name} $@" >> {log}\ncase "$*" in {case} esac\n')
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return log
 
 
-def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies(crane, monkeypatch):
-    ecr = Ecr()
-    monkeypatch.setattr("hpkit.program.charts.images._client", lambda _: ecr)
-    rows = mirrored({"nvcr.io/a/b:1": "x", "nvcr.io/a/b:2": "x"}, registry=REGISTRY, region="us-east-1")
+def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies(called):
     messages = []
-    mirror(rows, "crane", say=messages.append)
-    told = crane.read_text().splitlines()
-    assert told[0].endswith("--username AWS --password-stdin < secret")
-    assert told[1:] == [f"copy nvcr.io/a/b:{tag} {REGISTRY}/a/b:{tag} < " for tag in (1, 2)]
-    assert ecr.repositories == ["hyperpod/a/b"]
-    assert len(messages) == 2
+    mirror(
+        mirrored({"a.b/b:1": "x", "a.b/c:2": "x"}, registry=REGISTRY, region="us-east-1"), "crane", say=messages.append
+    )
+    told = [line for line in called.read_text().splitlines() if "describe" not in line]
+    host = REGISTRY.partition("/")[0]
+    # Both sides of a pipe start at once.
+    assert set(told[:2]) == {
+        "aws ecr get-login-password --region us-east-1",
+        f"crane auth login {host} --username AWS --password-stdin",
+    }
+    assert told[2:] == [
+        "aws ecr create-repository --region us-east-1 --repository-name hyperpod/b",
+        f"crane copy a.b/b:1 {REGISTRY}/b:1",
+        f"crane copy a.b/c:2 {REGISTRY}/c:2",
+    ]
+    assert called.with_name("bin").joinpath("crane.secret").read_text() == "secret\n"
+    assert len(messages) == 5
 
 
-def test_what_the_tool_refuses_is_said(crane):
+def test_the_name_of_an_image_is_no_command(called):
+    rows = mirrored({"a.b/b:1;touch${IFS}x": "x"}, registry="registry.example", region="us-east-1")
+    mirror(rows, "crane", say=print)
+    assert called.read_text() == "crane copy a.b/b:1;touch${IFS}x registry.example/b:1;touch${IFS}x\n"
+
+
+def test_what_the_tool_refuses_is_said(called):
     with pytest.raises(ToolError, match="no such image"):
         mirror(mirrored({"nvcr.io/rejected:1": "x"}, registry="registry.example", region="x"), "crane", say=print)
 

@@ -1,7 +1,7 @@
 """The images of pods in manifests, and their names in a mirror registry."""
 
-import base64
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,38 +75,34 @@ def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
     for host in _hosts(images):
         registry = _ECR.match(host)
         if registry is not None:
-            login = " ".join((tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"))
+            login = shlex.join((tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"))
             lines.append(f"aws ecr get-login-password --region {registry['region']} | {login}")
     for image in images:
         host, _, name = image.target.partition("/")
         place = _ECR.match(host)
         if place is not None:
             options = f"--region {place['region']} --registry-id {place['account']}"
-            repository = re.split("[:@]", name)[0]
+            repository = shlex.quote(re.split("[:@]", name)[0])
             lines.append(
                 f"aws ecr describe-repositories {options} --repository-names {repository} > /dev/null || "
                 f"aws ecr create-repository --region {place['region']} --repository-name {repository}"
             )
-        lines.append(" ".join(_copy(tool, image)))
+        lines.append(shlex.join(_copy(tool, image)))
     return lines
 
 
 def mirror(images: Sequence[MirroredImage], tool: Tool, *, say: Callable[[str], None]) -> None:
-    """Copy images, each with all its platforms, to repositories, which are created if they don't exist.
+    """Run those commands: each image is copied with all its platforms.
 
-    Raises ToolError if AWS or the tool fails; completed copies stay, and the next run finds them.
+    Raises ToolError if the AWS CLI or the tool fails; completed copies stay, and the next run finds them.
     """
-    for host in _hosts(images):
-        registry = _ECR.match(host)
-        if registry is not None:
-            _run([tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"], _password(registry["region"]))
-    for image in images:
-        host, _, name = image.target.partition("/")
-        place = _ECR.match(host)
-        if place is not None:
-            _make_repository(place["region"], place["account"], re.split("[:@]", name)[0])
-        say(f"{image.source} → {image.target}")
-        _run(_copy(tool, image))
+    for line in copy_commands(images, tool):
+        say(line)
+        done = subprocess.run(  # noqa: S603 - the names in it are quoted
+            ["/bin/sh", "-c", line], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ToolError(f"{line}: {' '.join(done.stderr.split()) or done.returncode}")
 
 
 def _hosts(images: Sequence[MirroredImage]) -> list[str]:
@@ -119,43 +115,3 @@ def _copy(tool: Tool, image: MirroredImage) -> list[str]:
     # Skopeo takes no tag together with a digest (containers/image, docker transport).
     source = re.sub(r":[^:@/]+@", "@", image.source)
     return ["skopeo", "copy", "--all", f"docker://{source}", f"docker://{image.target}"]
-
-
-def _run(command: Sequence[str], secret: str = "") -> None:
-    try:
-        done = subprocess.run(command, input=secret, capture_output=True, text=True, check=False)  # noqa: S603
-    except OSError as error:
-        raise ToolError(f"{command[0]}: {error}") from None
-    if done.returncode:
-        raise ToolError(f"{' '.join(command[:4])}: {' '.join(done.stderr.split()) or done.returncode}")
-
-
-def _client(region: str) -> Any:
-    import boto3
-
-    return boto3.client("ecr", region_name=region)
-
-
-def _password(region: str) -> str:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        (data,) = _client(region).get_authorization_token()["authorizationData"]
-    except (BotoCoreError, ClientError) as error:
-        raise ToolError(f"no login for ECR in {region}: {error}") from None
-    return base64.b64decode(data["authorizationToken"]).decode().partition(":")[2]
-
-
-def _make_repository(region: str, account: str, name: str) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    client = _client(region)
-    try:
-        client.describe_repositories(registryId=account, repositoryNames=[name])
-    except client.exceptions.RepositoryNotFoundException:
-        try:
-            client.create_repository(registryId=account, repositoryName=name)
-        except (BotoCoreError, ClientError) as error:
-            raise ToolError(f"the ECR repository {name} in {region} can't be created: {error}") from None
-    except (BotoCoreError, ClientError) as error:
-        raise ToolError(f"the repository {name} of ECR in {region}: {error}") from None
