@@ -175,15 +175,12 @@ def snippets():
     return [yaml.safe_load(textwrap.dedent(each)) for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
 
 
-def test_the_section_that_the_page_of_karpenter_shows_is_accepted(autoscale):
-    section, _ = snippets()
-    autoscale["environments"]["dev"] |= section
+def test_the_section_and_the_warm_pool_that_the_page_of_karpenter_shows_are_accepted(autoscale):
+    section, pools = snippets()
+    dev = autoscale["environments"]["dev"]
+    dev |= section
     assert findings(autoscale) == []
-
-
-def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
-    _, pools = snippets()
-    autoscale["environments"]["dev"]["autoscaling"]["nodePools"] = pools
+    dev["autoscaling"] = {**dev["autoscaling"], "nodePools": pools}
     assert findings(autoscale) == []
 
 

@@ -10,13 +10,11 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from generate.create_cluster import ELSEWHERE, without_key
-from generate.examples import example_files
 from hpkit.catalog import limit
 from hpkit.config import format_path, parse, read_file, read_text
 from hpkit.config.models.base import Api
 from hpkit.config.models.organization import Organization
 from hpkit.config.reading.document import Mark, find_item, item_label
-from hpkit.config.schema.contract import fields_at
 from hpkit.config.schema.reference import json_schema
 from hpkit.errors import InputError
 from tests.builders import findings, findings_in, organization, team, text_of, typed
@@ -140,17 +138,6 @@ def test_the_name_of_a_bucket_may_have_dots():
 def test_a_script_is_a_uri(script):
     (found,) = typed(with_group(lifecycleScript=script)).environments["dev"].cluster.instance_groups
     assert (found.lifecycle_script, found.runs_kits_script) == (script, False)
-
-
-def test_an_addons_version_of_five_thousand_digits_crashes_nothing():
-    version = f"v1.{'9' * 5000}.0-eksbuild.1"
-    data = organization(environment={"addons": {"amazon-sagemaker-hyperpod-taskgovernance": version}})
-    assert only(data).rule == "ADD001"
-
-
-def test_keys_of_a_section_are_found_through_maps_lists_and_options():
-    assert "nodePools" in fields_at(("environments", "dev", "autoscaling"))
-    assert "elastic" in fields_at(("environments", "dev", "governance", "allocations", "a", 0))
 
 
 def test_the_schema_accepts_what_the_models_accept():
@@ -304,12 +291,6 @@ def test_text_alone_is_the_version(written):
     found = typed(data).environments["dev"].addons["coredns"]
     assert (found.version, found.configuration_values) == ("v1.11.4-eksbuild.2", {})
     jsonschema.validate(data, json_schema())
-
-
-def test_configuration_is_kept_as_json_has_it():
-    data = addons(coredns={"configurationValues": {"replicaCount": 3, "tolerations": [{"key": "system"}]}})
-    found = typed(data).environments["dev"].addons["coredns"]
-    assert found.configuration_values == {"replicaCount": 3, "tolerations": [{"key": "system"}]}
 
 
 def test_the_schema_has_no_pattern_that_some_readers_cannot_read():
@@ -567,8 +548,3 @@ def test_a_tag_that_says_what_its_value_is_anyway_is_none():
     document = read_text(b"a: !!str 1.30\nb: !!seq [1]\nc: !!map {d: 1}\n")
     assert document.problems == ()
     assert document.data["a"] == "1.30"
-
-
-@pytest.mark.parametrize("file", example_files(), ids=lambda file: file.stem)
-def test_examples_have_no_backslash_that_a_shell_left(file):
-    assert "\\'" not in file.read_text(encoding="utf-8")

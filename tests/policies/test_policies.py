@@ -146,31 +146,25 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-def test_a_violation_says_where_exceptions_to_its_policy_are_written():
-    for name, part, path, value, _, settings in MUTATIONS:
-        stack = happy()
-        if path:
-            stack[part] = changed(stack[part], path, value)
-        else:
-            del stack[part]
-        given = {name: settings or BY_NAME[name].level}
-        fixes = [each.fix for each in run_policies(list(stack.values()), given) if each.policy == name]
-        names = [*(each.name for each in BY_NAME[name].parameters), *(["waivers"] if BY_NAME[name].waivable else [])]
-        for fix in fixes:
-            assert all(f"`{each}`" in fix for each in names), fix
-            assert ("stacks/<organization>.policy.json" in fix) is bool(names), fix
-
-
 @pytest.mark.parametrize(("name", "part", "path", "value", "words", "settings"), MUTATIONS)
-def test_one_mutation_of_the_happy_stack_is_reported(name, part, path, value, words, settings):
-    stack = happy()
-    assert messages(BY_NAME[name], stack, **settings) == [], "clean before the mutation"
+def test_one_mutation_of_the_happy_stack_is_reported_with_a_fix(name, part, path, value, words, settings):
+    stack, policy = happy(), BY_NAME[name]
+    assert messages(policy, stack, **settings) == [], "clean before the mutation"
     if path:
         stack[part] = changed(stack[part], path, value)
     else:
         del stack[part]
-    found = messages(BY_NAME[name], stack, **settings)
-    assert [message for message in found if words in message.replace("`", "")], found
+    found = [each for each in results_of(policy, stack, **settings) if isinstance(each, Violation)]
+    assert [each for each in found if words in each.message.replace("`", "")], found
+    for each in found:
+        assert each.fix.endswith("."), each
+        assert not each.message.endswith("."), "the adapter sets the full stop"
+    # The fix says where exceptions to the policy are written.
+    names = [*(each.name for each in policy.parameters), *(["waivers"] if policy.waivable else [])]
+    for each in run_policies(list(stack.values()), {name: settings or policy.level}):
+        if each.policy == name:
+            assert all(f"`{key}`" in each.fix for key in names), each.fix
+            assert ("stacks/<organization>.policy.json" in each.fix) is bool(names), each.fix
 
 
 def test_every_policy_has_a_mutation():
@@ -190,19 +184,6 @@ def test_a_policy_is_complete_data(policy):
     for parameter in policy.parameters:
         assert parameter.description.endswith(".")
         json.dumps({**parameter.schema, "default": parameter.default})
-
-
-def test_every_violation_says_how_to_fix_it():
-    for name, part, path, value, _, settings in MUTATIONS:
-        stack = happy()
-        if path:
-            stack[part] = changed(stack[part], path, value)
-        else:
-            del stack[part]
-        for item in results_of(BY_NAME[name], stack, **settings):
-            if isinstance(item, Violation):
-                assert item.fix.endswith("."), item
-                assert not item.message.endswith("."), "the adapter sets the full stop"
 
 
 def test_parameters_open_what_they_name():

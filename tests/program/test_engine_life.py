@@ -160,71 +160,6 @@ SEEN = {
 }
 
 
-def test_an_edit_changes_only_its_resources_and_reverting_it_leaves_no_trace(up, edit, live):
-    up.up()
-    edit(add_parts)
-    assert up.preview() == {**each("create", *ADDED), **CHANGED}
-    up.up()
-    assert seen(live) == SEEN
-    assert up.preview() == {}
-    # The provider gets the name of the removed team.
-    edit.back({**each("delete", *ADDED), **CHANGED, "hyperpod:hyperpod": "update"})
-
-
-def remove_parts(data, dev):
-    del data["teams"][1], dev["governance"]["allocations"]["smith"]
-    dev["governance"]["allocations"]["john"][0]["count"] = 4
-
-
-@pytest.mark.nightly
-def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, repository):
-    base, head = repository.read("handson"), repository.read("handson")
-    remove_parts(head, head["environments"]["dev"])
-    found = change(recorded_from(base), recorded_from(head))
-    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
-    edit(remove_parts)
-    refused = up.run("preview", check=False)
-    assert refused.returncode != 0
-    advised = "`allowDelete: {teams: [smith]}`"
-    assert advised in refused.stdout + refused.stderr
-    assert [advised in message for _, message in advice] == [True]
-    for _, file in runs(base, head, "dev", advice):
-        edit(lambda data, _, file=file: data.update(file))
-        assert "doesn't fit" not in up.run("preview").stdout
-        up.up()
-    assert seen(live)["quotas"] == {"john": 4}
-    assert "hyperpod-ns-smith" not in {item["metadata"]["name"] for item in live.api.items("/api/v1/namespaces")}
-    assert up.preview() == {}
-
-
-@pytest.mark.nightly
-def test_a_lower_service_quota_keeps_the_nodes_and_refuses_more(edit, up, live):
-    def sizes(gpu, john):
-        def resize(_, dev):
-            dev["cluster"]["instanceGroups"][0]["instanceCount"] = gpu
-            dev["governance"]["allocations"]["john"][0]["count"] = john
-
-        return resize
-
-    def cut(quota):
-        urllib3.request("POST", f"{live.url}/_hpkit/faults", json={"instance-quota": quota})
-
-    cut("3@ml.g5.12xlarge")
-    try:
-        assert up.preview("--refresh") == {}
-        edit(sizes(5, 3))
-        refused = up.up(check=False)
-        assert refused.returncode != 0
-        for words in ("ResourceLimitExceeded", "ml.g5.12xlarge for cluster usage", "request a higher SageMaker quota"):
-            assert words in refused.stdout + refused.stderr
-        assert seen(live)["groups"]["gpu"][0] == 4
-        edit(sizes(3, 2))
-        up.up()
-        assert seen(live)["groups"]["gpu"][0] == 3
-    finally:
-        cut(None)
-
-
 def lower_a_quota(live):
     quota = live.quotas()["john"]
     config = quota["ComputeQuotaConfig"]
@@ -328,8 +263,6 @@ def preflight(live):
 
 
 def test_refresh_finds_every_manual_change_and_up_reverts_it(up, live):
-    # After a reverted edit, the provider no longer gets what may be deleted.
-    up.up()
     before = live.settled()
     in_force = preflight(live)
     assert in_force == [("ok", "admission of the teams' namespaces")]
@@ -349,6 +282,69 @@ def test_refresh_finds_every_manual_change_and_up_reverts_it(up, live):
     tags = live.client("eks").describe_cluster(name="handson-dev")["cluster"]["tags"]
     assert tags["cost-center"] == "ml"
     assert up.preview("--refresh") == {}
+
+
+def test_an_edit_changes_only_its_resources_and_reverting_it_leaves_no_trace(up, edit, live):
+    edit(add_parts)
+    assert up.preview() == {**each("create", *ADDED), **CHANGED}
+    up.up()
+    assert seen(live) == SEEN
+    # The provider gets the name of the removed team.
+    edit.back({**each("delete", *ADDED), **CHANGED, "hyperpod:hyperpod": "update"})
+
+
+def remove_parts(data, dev):
+    del data["teams"][1], dev["governance"]["allocations"]["smith"]
+    dev["governance"]["allocations"]["john"][0]["count"] = 4
+
+
+@pytest.mark.nightly
+def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, repository):
+    base, head = repository.read("handson"), repository.read("handson")
+    remove_parts(head, head["environments"]["dev"])
+    found = change(recorded_from(base), recorded_from(head))
+    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
+    edit(remove_parts)
+    refused = up.run("preview", check=False)
+    assert refused.returncode != 0
+    advised = "`allowDelete: {teams: [smith]}`"
+    assert advised in refused.stdout + refused.stderr
+    assert [advised in message for _, message in advice] == [True]
+    for _, file in runs(base, head, "dev", advice):
+        edit(lambda data, _, file=file: data.update(file))
+        assert "doesn't fit" not in up.run("preview").stdout
+        up.up()
+    assert seen(live)["quotas"] == {"john": 4}
+    assert "hyperpod-ns-smith" not in {item["metadata"]["name"] for item in live.api.items("/api/v1/namespaces")}
+    assert up.preview() == {}
+
+
+@pytest.mark.nightly
+def test_a_lower_service_quota_keeps_the_nodes_and_refuses_more(edit, up, live):
+    def sizes(gpu, john):
+        def resize(_, dev):
+            dev["cluster"]["instanceGroups"][0]["instanceCount"] = gpu
+            dev["governance"]["allocations"]["john"][0]["count"] = john
+
+        return resize
+
+    def cut(quota):
+        urllib3.request("POST", f"{live.url}/_hpkit/faults", json={"instance-quota": quota})
+
+    cut("3@ml.g5.12xlarge")
+    try:
+        assert up.preview("--refresh") == {}
+        edit(sizes(5, 3))
+        refused = up.up(check=False)
+        assert refused.returncode != 0
+        for words in ("ResourceLimitExceeded", "ml.g5.12xlarge for cluster usage", "request a higher SageMaker quota"):
+            assert words in refused.stdout + refused.stderr
+        assert seen(live)["groups"]["gpu"][0] == 4
+        edit(sizes(3, 2))
+        up.up()
+        assert seen(live)["groups"]["gpu"][0] == 3
+    finally:
+        cut(None)
 
 
 VIEWER = "handson-viewer"

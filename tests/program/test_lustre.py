@@ -12,7 +12,6 @@ from hpkit.changes import change
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.config.models.governance import UserIds
-from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
 from hpkit.program.iam.deployer import actions_of, calling_types
 from hpkit_provider.engine.errors import RejectedError
@@ -156,11 +155,6 @@ def test_a_claim_waits_for_its_volume_its_namespace_and_the_driver(shared):
     assert claim.uses["spec"] == {volume.urn}, "they are replaced together"
     assert shared.waits(claim, shared.one("hyperpod:index:ComputeQuota", "nlp"))
     assert shared.waits(claim, shared.one("eks/addon:Addon", "aws-fsx-csi-driver"))
-
-
-def test_without_being_asked_for_there_is_none():
-    kinds = {short_type(each.type) for each in program().resources.values()}
-    assert not [kind for kind in kinds if "PersistentVolume" in kind or "StorageClass" in kind]
 
 
 def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_grows_passes(shared):

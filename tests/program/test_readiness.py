@@ -250,12 +250,6 @@ def test_events_that_are_not_selected_have_no_rule():
     assert program.all("sns/") == []
 
 
-def test_without_alerts_nobody_is_told():
-    program = observed(prometheus=True)
-    assert program.all("amp/alertManagerDefinition") == []
-    assert program.all("sns/") == []
-
-
 def test_grafana_reads_cloudwatch_with_and_without_prometheus():
     with_prometheus, without = observed(prometheus=True, grafana=True), observed(grafana=True)
     workspace = with_prometheus.one("amp/workspace:Workspace").made["arn"]

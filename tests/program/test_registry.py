@@ -99,13 +99,6 @@ def test_nodes_pull_only_what_the_file_names_where_the_teams_are_in_another_stac
     assert pulled_repositories(derive(typed(split(data(nlp=["train"]))), "governance"), ACCOUNT) is None
 
 
-def test_without_repositories_nothing_changes_for_anybody():
-    program = recorded_from(data())
-    assert images_of_nodes(program).keys() == {"Images"}
-    assert program.all(REPOSITORY) == []
-    assert all("repositories" not in row for row in program.outputs["teams"].values())
-
-
 def test_a_warm_pools_image_of_the_account_can_be_pulled():
     wanted = data(nlp=["train"])
     environment = wanted["environments"]["dev"]
@@ -205,10 +198,6 @@ def test_what_all_restricted_groups_share_is_registered_once():
     inputs = cluster_of(data)
     assert inputs["restrictedInstanceGroupsConfig"] == shared
     assert "environmentConfig" not in inputs["restrictedInstanceGroups"][0]
-
-
-def test_a_cluster_without_restricted_groups_is_registered_as_before():
-    assert not [key for key in cluster_of(with_groups()) if key.startswith("restricted")]
 
 
 def test_a_restricted_group_counts_as_nodes_and_not_as_capacity_of_teams():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hpkit_local.kubernetes.api import RejectedError
 from tests.running import eventually
 from tests.security.accounting import GPU, LONGEST, Watch, counted, pause, settled_excess, taken
-from tests.security.members import ATTACK, container, delete, job, pod, refused, tried
+from tests.security.members import ATTACK, container, delete, job, pod, tried
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(7200)]
 
@@ -247,12 +247,9 @@ def test_pods_stay_within_limits_and_are_counted_whatever_members_do(api, classe
 SMITHS = FOLDERS["job"].format("smith")
 
 
-def slow(name, pods, *, completions=None):
+def slow(name, pods):
     """Return a Job of smith whose pods ignore SIGTERM, and end as late as is allowed."""
-    document = work_of(
-        "job", "smith", name, {"gpus": 1, "grace": LONGEST, "stubborn": True, "requests": True}, pods, {}
-    )
-    return {**document, "spec": {**document["spec"], "completions": completions or pods}}
+    return work_of("job", "smith", name, {"gpus": 1, "grace": LONGEST, "stubborn": True, "requests": True}, pods, {})
 
 
 def runs(api, gpus):
@@ -270,45 +267,6 @@ def watch(api, members):
     members.leave()
     eventually(members.are_gone, "the pods are gone")
     assert watch.excess == {}
-
-
-def test_a_member_cannot_get_more_pods_for_a_running_job(api, smith, watch):
-    smith.create(SMITHS, slow("grows", 1, completions=100))
-    runs(api, 1)
-    for number in (16, 2):
-        message = refused(smith.merge, f"{SMITHS}/grows", {"spec": {"parallelism": number}})
-        assert "number of pods" in message
-        pause(api)
-    assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (1, 1)
-
-
-def test_a_member_cannot_change_a_waiting_job_which_kueue_might_admit_at_that_moment(smith, watch):
-    smith.create(SMITHS, slow("waits", 50))
-    for change in ({"spec": {"parallelism": 1}}, {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": "1"}}}):
-        assert "Delete the job and create another" in refused(smith.merge, f"{SMITHS}/waits", change)
-    smith.merge(f"{SMITHS}/waits", {"metadata": {"labels": {"note": "mine"}}})
-
-
-def test_a_member_cannot_hide_a_pod_that_still_runs(api, smith, watch):
-    smith.create(SMITHS, slow("hides", 1))
-    runs(api, 1)
-    (name,) = (pod["metadata"]["name"] for pod in api.items(FOLDERS["pod"].format("smith"), labels=MARKED))
-    path = f"{FOLDERS['pod'].format('smith')}/{name}"
-    assert "--grace-period=0" in refused(delete, smith, path, {"gracePeriodSeconds": 0})
-    delete(smith, path, {})
-    for seconds in (0, 1):
-        assert "--grace-period=0" in refused(delete, smith, path, {"gracePeriodSeconds": seconds})
-
-
-def test_a_member_cannot_stop_and_restart_an_admitted_job(api, smith, watch):
-    smith.create(SMITHS, slow("stops", 3))
-    runs(api, 3)
-    assert "spec.suspend" in refused(smith.merge, f"{SMITHS}/stops", {"spec": {"suspend": True}})
-    # Kueue stops a job whose minimum changes, and starts it again.
-    for number in ("1", "2"):
-        note = {"metadata": {"annotations": {f"{KUEUE}/job-min-parallelism": number}}}
-        assert "can't change, except for" in refused(smith.merge, f"{SMITHS}/stops", note)
-    assert (taken(api, "smith")[GPU], counted(api, "smith")[GPU]) == (3, 3)
 
 
 def test_a_member_cannot_get_more_by_deleting_a_job_and_creating_it_again(api, smith, watch):

@@ -55,6 +55,7 @@ KUEUE, GROUP_OF_LWS = "kueue.x-k8s.io", "leaderworkerset.x-k8s.io"
 QUEUE, RANK, RUN_TIME = (f"{KUEUE}/{name}" for name in ("queue-name", "priority-class", "max-exec-time-seconds"))
 # Fields for which several tests expect a rejection.
 FINALIZERS, SIZES, KEYS = "metadata.finalizers", "number and templates of pods", f"labels and annotations of {KUEUE}"
+OWNERS, OF_EXISTING = "metadata.ownerReferences", "labels and annotations of an existing job"
 OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "1"}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -152,9 +153,10 @@ def _fill(api):
     crds["workloads.kueue.x-k8s.io"]["spec"]["versions"].append({**served, "name": "v1beta1", "storage": False})
     for crd in crds.values():
         api.create(CRDS, crd)
-    names = [*TEAMS, "open"]
+    names = [*TEAMS, "open", "restricted"]
     for name in names:
-        api.create("/api/v1/namespaces", {"metadata": {"name": f"hyperpod-ns-{name}"}})
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"} if name == "restricted" else {}
+        api.create("/api/v1/namespaces", {"metadata": {"name": f"hyperpod-ns-{name}", "labels": labels}})
         for account in ("default", "trainer"):
             api.create(f"/api/v1/namespaces/hyperpod-ns-{name}/serviceaccounts", {"metadata": {"name": account}})
     # Members may do everything by RBAC, so that only the policies reject.
@@ -248,7 +250,10 @@ def test_a_member_creates_changes_and_deletes_work_of_any_kind_with_its_pods(api
     assert created(john, work(kind, "fine")) is None
     live = kept(api, work(kind, "plain"))
     assert updated(john, put(live, "metadata labels note", "mine")) is None
-    assert updated(john, put(live, "metadata ownerReferences", [OWNER])) == "metadata.ownerReferences"
+    posing = put(work(kind, "fine"), "metadata ownerReferences", [OWNER])
+    assert created(john, posing) == updated(john, put(live, "metadata ownerReferences", [OWNER])) == OWNERS
+    moved_away = put(live, f"metadata labels {QUEUE}", "hyperpod-ns-smith-localqueue")
+    assert updated(john, moved_away) in ("metadata.labels", "metadata", OF_EXISTING)
     orphans = {"propagationPolicy": "Orphan"}
     for options, orphaned in (
         ({"propagationPolicy": "Background"}, False),
@@ -451,8 +456,7 @@ def test_what_kueue_wrote_into_a_running_job_may_stay_and_nothing_else_comes(api
     assert updated(john, put(live, "metadata labels note", "mine")) is None
     assert updated(john, put(live, podset, "worker")) in (KEYS, SIZES)
     assert updated(john, put(live, f"metadata labels {RANK}", "x-priority")) is None
-    of_existing = "labels and annotations of an existing job"
-    assert updated(john, put(live, f"metadata labels {RUN_TIME}", "60")) == of_existing
+    assert updated(john, put(live, f"metadata labels {RUN_TIME}", "60")) == OF_EXISTING
     # The order of the types of replicas doesn't matter.
     live = kept(api, put(KINDS["PyTorchJob"]("ordered"), "spec pytorchReplicaSpecs Worker", {"replicas": 1}))
     turned = dict(reversed(live["spec"]["pytorchReplicaSpecs"].items()))
@@ -716,6 +720,10 @@ def test_what_hpkit_job_new_writes_is_let_in(api, john, kind, path):
         spec = {"restartPolicy": "Never", **pods.template["spec"]}
         made = {"apiVersion": "v1", "kind": "Pod", "metadata": {**pods.template["metadata"], "name": "x"}, "spec": spec}
         assert created(api, made) is None
+        if kind not in ("inferenceendpointconfig", "jumpstartmodel"):
+            # The pods of hpkit's own manifests also pass the stricter level of Pod Security.
+            made["metadata"] = {"name": "x"}
+            assert created(api, made, "restricted") is None
 
 
 SAMPLES = [

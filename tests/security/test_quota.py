@@ -5,7 +5,7 @@ import pytest
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
 from tests.running import eventually
-from tests.security.kinds import service, workload
+from tests.security.kinds import workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused
 
 pytestmark = pytest.mark.platform
@@ -98,14 +98,3 @@ def test_a_member_cannot_resize_a_running_pod(john, api):
     john.create(f"{CORE}/pods", pod("grows"))
     larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]}}
     assert 'cannot patch resource "pods/resize"' in refused(john.merge, f"{CORE}/pods/grows/resize", larger)
-
-
-def test_a_member_cannot_publish_work_outside_the_cluster(john):
-    for kind in ("NodePort", "LoadBalancer"):
-        assert "publish" in refused(john.create, f"{CORE}/services", service(kind))
-    ingresses = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"
-    assert 'cannot create resource "ingresses"' in refused(john.create, ingresses, {"metadata": {"name": "i"}})
-    inside = service()
-    inside["metadata"]["labels"] = ATTACK
-    john.create(f"{CORE}/services", inside)
-    assert "publish" in refused(john.merge, f"{CORE}/services/s", {"spec": {"type": "NodePort"}})

@@ -148,7 +148,7 @@ def is_running(world, document):
 def test_what_is_promised_of_random_jobs_comes_true(world, members):
     seed = int(time.time()) if NIGHTLY else 7
     rng, wrong, fates = random.Random(seed), [], []  # noqa: S311 - no secret
-    end = time.monotonic() + (600 if NIGHTLY else 45)
+    end = time.monotonic() + (600 if NIGHTLY else 15)
     while time.monotonic() < end:
         document = drawn(rng, f"r{len(fates)}")
         name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]

@@ -1,6 +1,5 @@
 """User workloads under real governance: the pods of Jobs, Deployments and DaemonSets are placed, run, end and fail."""
 
-import dataclasses
 import os
 import signal
 from functools import partial
@@ -9,16 +8,14 @@ from itertools import chain
 import pytest
 
 from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.kinds import KINDS, templates, units
 from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
-from hpkit.project import load_stack
 from hpkit_local.kubernetes.api import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
-from tests.running import eventually, get_tools, making
+from tests.running import eventually, get_tools
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -128,48 +125,6 @@ def network_nodes(api, pods, layer):
     """Return the network nodes of a layer that contain the pods, read from the pods' nodes."""
     nodes = [api.read(f"/api/v1/nodes/{pod['spec']['nodeName']}") for pod in pods]
     return {node["metadata"]["labels"][LAYERS[layer - 1]] for node in nodes}
-
-
-def test_a_job_runs_on_nodes_of_its_type_for_as_long_as_it_says_and_completes(platform, api):
-    job(api, "a", "short", 2, run="2s")
-    eventually(lambda: len(pods_of(api, "a", "short", phase="Succeeded")) == 2, "its pods succeed")
-    for pod in pods_of(api, "a", "short", phase="Succeeded"):
-        node = api.read(f"/api/v1/nodes/{pod['spec']['nodeName']}")
-        assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "ml.g5.12xlarge"
-    eventually(lambda: condition(api, "a", "short", "Complete").get("status") == "True", "the job is complete")
-    eventually(lambda: reasons(api, "a", "short").get("Finished", "").startswith("True"), "Kueue sees it finished")
-
-
-def test_pods_of_each_kind_of_job_new_are_admitted_at_the_pod_security_level_restricted(platform, api):
-    plan = load_stack("handson-dev").plans["dev"]
-    team = plan.teams[0]
-    both = team.spec.model_copy(update={"workloads": ("training", "inference")})
-    team = dataclasses.replace(team, spec=both)
-    installed = plan.spec.model_copy(update={"operators": ("kuberay-operator", "lws")})
-    plan = dataclasses.replace(plan, spec=installed)
-    # The inference operator writes the pods of its kinds; its image isn't public.
-    kinds = set(KINDS) - {"inferenceendpointconfig", "jumpstartmodel"}
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}}
-    with making(api) as make:
-        make("/api/v1/namespaces", namespace)
-        for kind in sorted(kinds):
-            document = manifest(
-                plan,
-                team,
-                kind=kind,
-                name="train",
-                instance_type="ml.g5.12xlarge",
-                count=2,
-                priority=None,
-                topology=None,
-                image="train",
-            )
-            (unit,) = units(document)
-            for number, pods in enumerate(templates(unit)):
-                spec = {**pods.template["spec"], "schedulerName": "none"}
-                pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{kind}-{number}"}, "spec": spec}
-                make("/api/v1/namespaces/restricted/pods", pod)
 
 
 def test_a_job_of_each_team_starts_borrows_is_preempted_and_finishes(platform, api):

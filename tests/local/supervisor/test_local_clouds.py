@@ -9,7 +9,6 @@ import botocore.session
 import pytest
 
 from hpkit_local import processes
-from hpkit_local.kubernetes.api import RejectedError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from tests.running import eventually, free_ports
@@ -28,15 +27,6 @@ def test_a_killed_part_comes_back_on_its_port(running, part):
     eventually(lambda: running.state().ready, "all parts are healthy again")
     assert running.state().parts[part].pid != before.pid
     assert running.ports() == ports, "clients keep their addresses"
-
-
-def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
-    resources = [{"name": "cpu", "nominalQuota": 1, "borrowingLimit": 1}]
-    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "ml.c5.2xlarge", "resources": resources}]}]
-    spec = {"namespaceSelector": {}, "resourceGroups": groups}
-    document = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "invalid"}}
-    with pytest.raises(RejectedError, match="must be nil when cohort"):
-        api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
 
 
 def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):

@@ -21,7 +21,6 @@ from hpkit_whatif.admission import (
     TopologyRequest,
     Workload,
 )
-from tests.whatif.admission import neutral
 
 BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
@@ -46,29 +45,6 @@ def run(model, *steps):
         outcome = simulator.run_until_quiet(tick=1)
         evicted += [(each.name, each.reason) for each in outcome.preempted]
     return simulator, evicted
-
-
-@pytest.mark.parametrize(("limit", "runs"), [(5, True), (3, True), (2, False)])
-def test_a_team_borrows_as_far_as_its_limit_allows(limit, runs):
-    model = Model((queue("a", 6, borrow=6), queue("b", 5, borrow=limit)), fair_sharing=BOTH)
-    simulator, _ = run(model, task("a2", "a", 2), task("b4", "b", 4), task("b4more", "b", 4))
-    assert ("b4more" in simulator.running()) == runs
-
-
-def test_a_lender_gets_its_own_back_whatever_its_weight():
-    john = queue("john", 12, borrow=6, weight=0.0)
-    smith = queue("smith", 4, borrow=4, weight=100.0)
-    tasks = [task("j1", "john", 8), task("s1", "smith", 8), task("j2", "john", 4)]
-    simulator, evicted = run(Model((john, smith), fair_sharing=BOTH), *tasks)
-    assert evicted == [("s1", "InCohortReclamation")]
-    assert sorted(simulator.running()) == ["j1", "j2"]
-    assert [each.parked for each in simulator.pending()] == [True]
-
-
-def test_what_is_not_lent_is_in_nobodys_reach():
-    model = Model((queue("a", 6, lend=0, borrow=0), queue("b", 5, borrow=5)), fair_sharing=BOTH)
-    simulator, _ = run(model, task("b4", "b", 4), task("b4more", "b", 4))
-    assert sorted(simulator.running()) == ["b4"]
 
 
 def test_an_evicted_task_begins_anew_and_runs_to_its_end():
@@ -100,28 +76,6 @@ def test_endless_preemption_is_noticed():
     simulator = Simulator(Model((x, y), fair_sharing=BOTH), workloads, now=100.0)
     simulator.submit(task("x4", "x", 4, priority=1, created=100.0))
     assert "y4" in simulator.run_until_quiet(tick=1).flapping
-
-
-def test_pods_that_must_be_near_each_other_wait_for_one_domain():
-    nodes = tuple(Node(f"n{n}", {"rack": f"r{n // 2}", "type": "gpu-node"}, {"gpu": 4, "pods": 10}) for n in range(4))
-    levels = ("rack", "kubernetes.io/hostname")
-    topology = Topology(levels, nodes, {"gpu-node": {"type": "gpu-node"}})
-    model = Model((queue("a", 16),), topologies=(topology,), fair_sharing=BOTH)
-
-    def placed(name, pods):
-        return Workload(name, "a", (PodSet("main", pods, {"gpu": 4}, topology=TopologyRequest("required", "rack")),))
-
-    simulator, _ = run(model, placed("one", 1), placed("two", 2), placed("another", 2))
-    where = {name: dict(got[0].domains) for name, got in simulator.running().items()}
-    assert where == {"one": {"n0": 1}, "two": {"n2": 1, "n3": 1}}
-    simulator.finish("one")
-    simulator.run_until_quiet()
-    assert "another" in simulator.running()
-
-
-def test_what_can_never_fit_says_so():
-    simulator, _ = run(Model((queue("a", 4),)), task("large", "a", 5))
-    assert [(each.reason, each.parked) for each in simulator.pending()] == [("ExceedsMaxQuota", True)]
 
 
 def test_a_queue_that_is_held_admits_nothing():
@@ -220,25 +174,6 @@ def test_a_flavor_whose_topology_lacks_the_level_takes_no_pods_that_ask_for_it()
     simulator = Simulator(model, [Workload("t", "a", (asked,))])
     simulator.run_until_quiet()
     assert simulator.running()["t"][0].flavors == {"gpu": "gpu-node"}
-
-
-def test_places_are_those_of_the_fewest_domains():
-    nodes = [
-        {"name": f"n{n}", "labels": {"rack": rack}, "allocatable": {"gpu": gpus, "pods": 10}}
-        for n, (rack, gpus) in enumerate([("r1", 2), ("r2", 2), ("r3", 1), ("r3", 1), ("r3", 1), ("r3", 1)])
-    ]
-    case = {
-        "id": "racks",
-        "kind": "placement",
-        "levels": ["rack", "kubernetes.io/hostname"],
-        "nodes": nodes,
-        "request": {"mode": "preferred", "level": "rack", "count": 4, "per_pod": {"gpu": 1}},
-        "expect": {"domains": [{"domain": f"n{n}", "count": 1} for n in (2, 3, 4, 5)]},
-    }
-    assert neutral.differences(case, neutral.run(case)) == []
-    case["request"] = {"mode": "required", "level": "rack", "count": 5, "per_pod": {"gpu": 1}}
-    case["expect"] = {"domains": None, "fits_only": 4}
-    assert neutral.differences(case, neutral.run(case)) == []
 
 
 def test_what_a_queue_uses_beyond_its_limit_is_not_given_away_twice():
