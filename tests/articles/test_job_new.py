@@ -12,17 +12,16 @@ import yaml
 from hpkit.cluster.jobs.check import check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS
-from hpkit.cluster.jobs.new import manifest, service_of, team_of
+from hpkit.cluster.jobs.new import service_of, team_of
 from hpkit.cluster.jobs.server import Server
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.kueue.configuration import JOB_RESOURCES
-from tests.cluster.jobs.builders import text_of
+from tests.cluster.jobs.builders import new_job, text_of
 from tests.program.cloud import ROOT
 from tests.program.recorder import recorded_from
 from tests.running import eventually, making
-from tests.security.kinds import any_fields
+from tests.security.kinds import CRDS, any_fields
 from tests.security.members import CORE, NAMESPACE, member
-from tests.security.test_quota import CRDS
 from tests.security.test_shared_files import ADMISSION, FOLDERS, until_in_force, whole
 
 pytestmark = [pytest.mark.platform, pytest.mark.timeout(900)]
@@ -78,19 +77,7 @@ BY_DAY = (("pytorchjob", "nothing", 2), ("job", "the file system", 2))
     ],
 )
 def test_each_job_runs_as_written(kind, checkpoint, count, plan, api, john):
-    team, path = team_of(plan, "john"), PATHS[checkpoint]
-    document = manifest(
-        plan,
-        team,
-        kind=kind,
-        name="train",
-        instance_type="ml.g5.12xlarge",
-        count=count,
-        priority=None,
-        topology=None,
-        image="train",
-        checkpoints=None if path is None else Checkpoints.at(path, plan, team),
-    )
+    document = new_job(plan, "john", PATHS[checkpoint], kind=kind, count=count)
     server = Server(Kubernetes(john._client))
     service = service_of(document)
     assert (service is not None) == (kind == "job" and count > 1)
@@ -128,19 +115,8 @@ def test_each_job_runs_as_written(kind, checkpoint, count, plan, api, john):
 
 def test_the_operator_starts_no_pod_of_a_pytorch_job_on_the_file_system(plan, api, john):
     """As `job new` and `job check` say: its types (k8s.io/api 0.27) don't have the field that the policy requires."""
-    team = team_of(plan, "john")
-    document = manifest(
-        plan,
-        team,
-        kind="pytorchjob",
-        name="train",
-        instance_type="ml.g5.12xlarge",
-        count=2,
-        priority=None,
-        topology=None,
-        image="train",
-    )
-    checkpoints = Checkpoints.at("/fsx/train", plan, team)
+    document = new_job(plan, "john", kind="pytorchjob", count=2)
+    checkpoints = Checkpoints.at("/fsx/train", plan, team_of(plan, "john"))
     for role in document["spec"]["pytorchReplicaSpecs"].values():
         role["template"]["spec"] = checkpoints.pod(role["template"]["spec"])
     found = list(check(read_manifests("f", text_of(document)), plan))

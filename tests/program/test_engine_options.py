@@ -5,12 +5,11 @@ import re
 
 import pytest
 
-from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.project import load_stack
 from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.builders import RANKED, split
 from tests.cli.invoke import hpkit
+from tests.cluster.jobs.builders import new_job
 from tests.program.asked import Asked
 from tests.program.cloud import Live, Program
 from tests.program.life import assert_unchanged, differences
@@ -44,10 +43,7 @@ def resources(program):
 def job(name, count, root):
     """Return john's job that resumes from the claim, as `hpkit job new` writes it, with a number of GPUs."""
     (plan,) = load_stack("handson-dev", root=root).plans.values()
-    john = team_of(plan, "john")
-    checkpoints = Checkpoints.at("/fsx/train", plan, john)
-    job = manifest(plan, john, kind="job", name=name, instance_type="ml.g5.12xlarge", count=1, priority=None,
-                     topology=None, image="train", checkpoints=checkpoints)  # fmt: skip
+    job = new_job(plan, "john", "/fsx/train", name=name)
     requested = job["spec"]["template"]["spec"]["containers"][0]["resources"]
     for amounts in requested.values():
         amounts["nvidia.com/gpu"] = count

@@ -9,8 +9,6 @@ import subprocess
 import pytest
 
 from hpkit.changes import change
-from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.new import manifest, team_of
 from hpkit.config.models.governance import UserIds
 from hpkit.plan.user_ids import user_ids_of
 from hpkit.program.iam.deployer import actions_of, calling_types
@@ -19,6 +17,7 @@ from hpkit_provider.engine.values import UNKNOWN
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.server import HyperpodServicer
 from tests.builders import findings, organization, split, team
+from tests.cluster.jobs.builders import new_job
 from tests.program.recorder import recorded_from
 
 
@@ -184,10 +183,7 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
 
 def test_a_job_that_resumes_mounts_what_its_team_has(shared):
     plan = shared.plan
-    nlp = team_of(plan, "nlp")
-    asked = {"kind": "job", "name": "train", "instance_type": "ml.g5.12xlarge", "count": 1, "image": "train"}
-    checkpoints = Checkpoints.at("/fsx/train", plan, nlp)
-    job = manifest(plan, nlp, **asked, priority=None, topology=None, checkpoints=checkpoints)
+    job = new_job(plan, "nlp", "/fsx/train")
     claims = {
         (claim.inputs["metadata"]["namespace"], claim.inputs["metadata"]["name"])
         for claim in shared.all("core/v1:PersistentVolumeClaim")

@@ -7,6 +7,7 @@ from tests.security.members import ATTACK, container, job, pod
 
 __all__ = [
     "BAD_PODS",
+    "CRDS",
     "GOOD_PODS",
     "KINDS",
     "KUBEFLOW",
@@ -20,6 +21,7 @@ __all__ = [
     "workload",
 ]
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KUBEFLOW = {
     "JAXJob": ("kubeflow.org/v1", "jaxReplicaSpecs", "Worker"),
     "MPIJob": ("kubeflow.org/v2beta1", "mpiReplicaSpecs", "Launcher"),

@@ -13,10 +13,9 @@ from itertools import chain
 import pytest
 import yaml
 
-from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS as KINDS_OF_NEW
 from hpkit.cluster.jobs.kinds import templates, units
-from hpkit.cluster.jobs.new import manifest, team_of, workload_of
+from hpkit.cluster.jobs.new import service_of, team_of, workload_of
 from hpkit.config.models.inference import Inference
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
@@ -30,12 +29,14 @@ from hpkit_local.supervisor.services import services_of
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.builders import organization, team, typed
+from tests.cluster.jobs.builders import new_job
 from tests.conftest import NIGHTLY
 from tests.program.cloud import ROOT
 from tests.program.recorder import recording_of
 from tests.running import WITH_PULUMI, eventually, get_tools
 from tests.security.kinds import (
     BAD_PODS,
+    CRDS,
     GOOD_PODS,
     KINDS,
     KUBEFLOW,
@@ -58,7 +59,6 @@ FINALIZERS, SIZES, KEYS = "metadata.finalizers", "number and templates of pods",
 OWNERS, OF_EXISTING = "metadata.ownerReferences", "labels and annotations of an existing job"
 OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "1"}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # By team: what its entry in the file has besides a name.
 TEAMS = {
     **{name: {} for name in ("john", "smith", "serving", "pretraining")},
@@ -702,19 +702,9 @@ def test_what_hpkit_job_new_writes_is_let_in(api, john, kind, path):
     given = replace(given, spec=given.spec.model_copy(update={"workloads": ("training", "inference")}))
     operators = {"operators": ("kuberay-operator", "lws"), "inference": Inference()}
     plan = replace(PLANS[1], teams=(given,), spec=PLANS[1].spec.model_copy(update=operators))
-    document = manifest(
-        plan,
-        given,
-        kind=kind,
-        name="train",
-        instance_type="ml.g5.12xlarge",
-        count=2,
-        priority=None,
-        topology=None,
-        image="i",
-        checkpoints=None if path is None else Checkpoints.at(path, plan, given),
-    )
-    assert created(john, document) is None
+    document = new_job(plan, "john", path, kind=kind, count=2)
+    for each in filter(None, (document, service_of(document))):
+        assert created(john, each) is None
     (unit,) = units(document)
     for pods in templates(unit):
         spec = {"restartPolicy": "Never", **pods.template["spec"]}

@@ -10,7 +10,6 @@ from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, del
 
 pytestmark = pytest.mark.platform
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
 QUEUE = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{NAMESPACE}-clusterqueue"
 

@@ -133,17 +133,13 @@ def _cluster(resource: RecordedResource, live: LivePlatform) -> str | None:
 
 
 def _quota(resource: RecordedResource, live: LivePlatform) -> str | None:
-    for quota in live.quotas:
-        if quota["Name"] == resource.inputs["name"]:
-            return str(quota["ComputeQuotaArn"])
-    return None
+    name = resource.inputs["name"]
+    return next((str(each["ComputeQuotaArn"]) for each in live.quotas if each["Name"] == name), None)
 
 
 def _policy(resource: RecordedResource, live: LivePlatform) -> str | None:
-    for policy in live.policies:
-        if policy["Name"] == resource.inputs["name"]:
-            return str(policy["ClusterSchedulerConfigArn"])
-    return None
+    name = resource.inputs["name"]
+    return next((str(each["ClusterSchedulerConfigArn"]) for each in live.policies if each["Name"] == name), None)
 
 
 def _autoscaled(resource: RecordedResource, live: LivePlatform) -> str | None:
@@ -199,10 +195,8 @@ def _access_entry(resource: RecordedResource, live: LivePlatform) -> str | None:
 
 def _access_policy(resource: RecordedResource, live: LivePlatform) -> str | None:
     principal, policy = resource.inputs["principalArn"], resource.inputs["policyArn"]
-    for entry in live.entries:
-        if entry.principal == principal and entry.has(policy.rpartition("/")[2]):
-            return f"{live.eks_name}#{principal}#{policy}"
-    return None
+    found = any(each.principal == principal and each.has(policy.rpartition("/")[2]) for each in live.entries)
+    return f"{live.eks_name}#{principal}#{policy}" if found else None
 
 
 def _pod_identity(resource: RecordedResource, live: LivePlatform) -> str | None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import boto3
+    from botocore.exceptions import ClientError
 
-__all__ = ["is_owned", "tags_of"]
+__all__ = ["is_missing", "is_owned", "tags_of"]
 
 _Props = Mapping[str, Any]
 _LiveTags = Callable[[Any, _Props], Mapping[str, str] | None]
@@ -26,13 +27,18 @@ def is_owned(session: boto3.Session, resource_type: str, inputs: _Props, tags: M
     try:
         live_tags = _LIVE_TAGS[resource_type](session, inputs)
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code == "NoSuchTagSet":  # killed between CreateBucket and PutBucketTagging
+        if error.response["Error"]["Code"] == "NoSuchTagSet":  # killed between CreateBucket and PutBucketTagging
             return True
-        if "NotFound" in code or "NoSuch" in code:
+        if is_missing(error):
             return False
         raise
     return live_tags is _PART or (live_tags is not None and tags.items() <= live_tags.items())
+
+
+def is_missing(error: ClientError) -> bool:
+    """Return whether a call failed because the resource doesn't exist."""
+    code = error.response["Error"]["Code"]
+    return "NotFound" in code or "NoSuch" in code
 
 
 def tags_of(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:

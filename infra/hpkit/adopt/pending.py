@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hpkit.adopt.owned import is_owned, tags_of
+from hpkit.adopt.owned import is_missing, is_owned, tags_of
 
 if TYPE_CHECKING:
     import boto3
@@ -162,12 +162,19 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
 
 
 def _find(session: boto3.Session, creation: Unfinished) -> Sequence[str]:
+    from botocore.exceptions import ClientError
+
     if creation.type in _NAMED:
         is_it = not creation.recorded_id and is_owned(session, creation.type, creation.inputs, creation.tags)
         return [_NAMED[creation.type].format_map(creation.inputs)] if is_it else []
     if is_object(creation.type) or not is_looked_for(creation.type):
         return []
-    return _LISTED.get(creation.type, _find_tagged)(session, creation)
+    try:
+        return _LISTED.get(creation.type, _find_tagged)(session, creation)
+    except ClientError as error:
+        if is_missing(error):
+            return []
+        raise
 
 
 def is_looked_for(resource_type: str) -> bool:
@@ -311,30 +318,16 @@ def _find_links(session: boto3.Session, creation: Unfinished) -> list[str]:
 
 
 def _find_clusters(session: boto3.Session, creation: Unfinished) -> list[str]:
-    from botocore.exceptions import ClientError
-
     client = session.client("sagemaker")
-    try:
-        arn = str(client.describe_cluster(ClusterName=creation.inputs["clusterName"])["ClusterArn"])
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFound":
-            raise
-        return []
+    arn = str(client.describe_cluster(ClusterName=creation.inputs["clusterName"])["ClusterArn"])
     return [arn] if creation.is_tagged(tags_of(client.list_tags(ResourceArn=arn)["Tags"])) else []
 
 
 def _find_topics(session: boto3.Session, creation: Unfinished) -> list[str]:
     """Return the topic with the name and the tags: pulumi-aws doesn't create one that exists."""
-    from botocore.exceptions import ClientError
-
     region, account = session.region_name, session.client("sts").get_caller_identity()["Account"]
     arn = f"arn:{session.get_partition_for_region(region)}:sns:{region}:{account}:{creation.inputs['name']}"
-    try:
-        tags = session.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("NotFound", "ResourceNotFound"):
-            raise
-        return []
+    tags = session.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
     return [arn] if creation.is_tagged(tags_of(tags)) else []
 
 

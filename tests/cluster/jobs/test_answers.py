@@ -20,9 +20,8 @@ from tests.cluster.jobs.builders import text_of
 from tests.conftest import NIGHTLY
 from tests.program.cloud import KUEUE
 from tests.running import eventually, making
-from tests.security.kinds import any_fields
+from tests.security.kinds import CRDS, any_fields
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, member, tidy, tried
-from tests.security.test_quota import CRDS
 
 pytestmark = pytest.mark.platform
 

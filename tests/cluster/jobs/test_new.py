@@ -11,7 +11,7 @@ from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type, instance_type
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, manifest, resources_of, team_of, verdict, workload_of
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, resources_of, team_of, verdict, workload_of
 from hpkit.config.models.governance import MaxRunTime
 from hpkit.config.models.inference import Inference
 from hpkit.errors import SelectionError
@@ -20,7 +20,7 @@ from hpkit.plan.capacity import quantity
 from hpkit.program.components.access.rbac import workload_rules
 from hpkit.project import load_stack
 from tests.builders import ranked_handson
-from tests.cluster.jobs.builders import text_of
+from tests.cluster.jobs.builders import new_job, text_of
 
 TRAINING = [kind for kind in KINDS if workload_of(kind) == "training"]
 ENDPOINTS = ("inferenceendpointconfig", "jumpstartmodel")
@@ -46,8 +46,7 @@ def with_operators(plan):
 
 
 def made(plan, team="john", **more):
-    asked = {"kind": "job", "name": "train", "instance_type": KIND, "count": 1, "priority": "training", "image": "x"}
-    return manifest(plan, team_of(plan, team), **{**asked, "topology": None, **more})
+    return new_job(plan, team, **{"priority": "training", "image": "x", **more})
 
 
 def findings_of(document, plan):

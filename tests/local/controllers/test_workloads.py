@@ -7,13 +7,12 @@ from itertools import chain
 
 import pytest
 
-from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.new import manifest
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
 from hpkit_local.kubernetes.api import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
+from tests.cluster.jobs.builders import new_job
 from tests.program.recorder import recorded_from
 from tests.running import eventually, get_tools
 
@@ -195,8 +194,7 @@ def organization_of(team, **environment):
 def written(kind, plan, path, **more):
     """Return a job of the plan's team, as `hpkit job new --checkpoint` writes it."""
     (team,) = plan.teams
-    asked = {"kind": kind, "name": "train", "instance_type": "ml.g5.12xlarge", "count": 1, "image": "train", **more}
-    return manifest(plan, team, **asked, priority=None, topology=None, checkpoints=Checkpoints.at(path, plan, team))
+    return new_job(plan, team.name, path, kind=kind, **more)
 
 
 RESERVED = {"key": "example.com/reserved", "effect": "NoSchedule"}
