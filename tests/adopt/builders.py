@@ -97,4 +97,4 @@ def live(**more):
         "addons": {governance: addon(governance)},
         "entries": [entry()],
     }
-    return LivePlatform(**{**copy.deepcopy(given), **more})
+    return LivePlatform(**{"api_groups": frozenset(), **copy.deepcopy(given), **more})

@@ -392,6 +392,19 @@ def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says
     assert says in "\n".join(file_of(live(**change)).remarks.changes)
 
 
+def test_operators_of_other_tools_are_named_with_the_key_that_would_replace_them():
+    groups = frozenset({"ray.io", "keda.sh", "apps"})
+    ray, keda = sorted(file_of(live(api_groups=groups)).remarks.unmanaged, key=lambda line: "keda" in line)
+    assert ray.startswith("the operator of ray.io")
+    assert ray.endswith("then set `operators: [kuberay-operator]`")
+    assert keda.endswith("then set `autoscaling: {keda: {}}`")
+    inference = "amazon-sagemaker-hyperpod-inference"
+    brought = live(api_groups=groups, addons={inference: addon(inference)})
+    assert [line for line in file_of(brought).remarks.unmanaged if "keda" in line] == []
+    (unread,) = file_of(live(api_groups=None)).remarks.unmanaged
+    assert unread.startswith("operators, such as KubeRay")
+
+
 def test_storage_interface_and_script_of_a_group_are_those_of_the_file():
     key = {"RootVolume": True, "VolumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
     gpu = group(

@@ -1,7 +1,8 @@
 """Train with FSDP and keep checkpoints: what fsdp-john.yaml and fsdp-smith.yaml run, with the options of the workshop.
 
 The model has a Llama's layers, without positions, and learns random tokens: put your data into `batch`. Options about
-model type and data have no effect. A job resumes only from a folder that its pods share, such as that of fsx-claim.
+model type and data have no effect. A job resumes only from a folder that its pods share. A PyTorchJob
+can't mount one: to keep its checkpoints in S3, load and save as docs/examples/resume.py does.
 """
 
 import argparse

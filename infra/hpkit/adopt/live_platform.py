@@ -62,6 +62,7 @@ class LivePlatform:
     - identities: pod identity associations.
     - node_classes, node_pools: Kubernetes objects.
     - objects: `Kind namespace/name` → object, of the Kubernetes kinds that hpkit creates or patches.
+    - api_groups: groups of the Kubernetes API; None if it couldn't be reached, and nothing else is read from it.
     - unknown: the calls that failed, one sentence for each.
     """
 
@@ -76,6 +77,7 @@ class LivePlatform:
     node_classes: Sequence[Document] = ()
     node_pools: Sequence[Document] = ()
     objects: Mapping[str, Document] = field(default_factory=dict)
+    api_groups: frozenset[str] | None = None
     unknown: tuple[str, ...] = ()
 
     @property

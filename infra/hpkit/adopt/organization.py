@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform, Remarks, addons_of
-from hpkit.catalog import find_instance_type
+from hpkit.catalog import INFERENCE_OPERATOR, find_instance_type, keda_chart, operator_charts
 from hpkit.config.models.base import Model
 from hpkit.config.models.cluster import (
     AutoPatch,
@@ -27,6 +27,8 @@ from hpkit.plan.principals import TEAM_ROLE
 
 __all__ = ["Adopted", "adopt"]
 
+# Chart → the API group that its operator serves, however it was installed.
+_API_GROUPS = {"keda": "keda.sh", "kuberay-operator": "ray.io", "lws": "leaderworkerset.x-k8s.io"}
 _ADMIN = "AmazonEKSClusterAdminPolicy"
 # A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")
@@ -74,6 +76,7 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
         for each in live.identities
         if each["namespace"].startswith(NAMESPACE_PREFIX) and each["serviceAccount"] == "default"
     ]
+    remarks.unmanaged += _operators(live)
     data: dict[str, Any] = {"organization": organization}
     if live.policies:
         data["clusterPolicy"] = _policy(live.policies[0])
@@ -81,6 +84,20 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
         data["teams"] = [_team_of(quota, members) | _workloads(quota, live) for quota in _by_team(live.quotas)]
     data["environments"] = {environment: spec}
     return Adopted(data, remarks)
+
+
+def _operators(live: LivePlatform) -> Iterator[str]:
+    """Yield the operators that hpkit could install; a second release would find objects that it doesn't own."""
+    if live.api_groups is None:
+        yield "operators, such as KubeRay: the Kubernetes API couldn't be reached to find them"
+    for chart in (keda_chart(), *operator_charts()):
+        brought = chart.name == "keda" and INFERENCE_OPERATOR in live.addons
+        if _API_GROUPS[chart.name] in (live.api_groups or ()) and not brought:
+            key = "autoscaling: {keda: {}}" if chart.name == "keda" else f"operators: [{chart.name}]"
+            yield (
+                f"the operator of {_API_GROUPS[chart.name]}. To let hpkit install its chart ({chart.name} "
+                f"{chart.version}), uninstall it while none of its objects exist, then set `{key}`"
+            )
 
 
 def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:

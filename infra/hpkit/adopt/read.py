@@ -56,9 +56,11 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     addons, entries, identities = _eks(api, name)
     in_cluster = _KubernetesReader(autoscales=cluster.get("AutoScaling", {}).get("Mode") == "Enable")
     # Without Karpenter and hpkit's groups, no Kubernetes objects are adopted, and the API isn't needed.
-    if in_cluster.autoscales or any(group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups):
-        on_progress(f"reading Kubernetes objects of {name}")
-        in_cluster.read(session, eks)
+    is_needed = in_cluster.autoscales or any(
+        group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups
+    )
+    on_progress(f"reading Kubernetes objects of {name}")
+    in_cluster.read(session, eks, is_needed=is_needed)
     return LivePlatform(
         cluster=cluster,
         eks=eks,
@@ -71,6 +73,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
         node_classes=in_cluster.node_classes,
         node_pools=in_cluster.node_pools,
         objects=in_cluster.objects,
+        api_groups=in_cluster.api_groups,
         unknown=(*api.unknown, *in_cluster.unknown),
     )
 
@@ -191,14 +194,19 @@ class _KubernetesReader:
         self.node_classes: list[Any] = []
         self.node_pools: list[Any] = []
         self.objects: dict[str, Any] = {}
+        self.api_groups: frozenset[str] | None = None
         self.unknown: list[str] = []
 
-    def read(self, session: Session, eks: Any) -> None:
-        """Read the objects, or keep why they can't be read."""
+    def read(self, session: Session, eks: Any, *, is_needed: bool) -> None:
+        """Read the API groups and, if they are needed, the objects, or keep why they can't be read."""
         try:
             with dynamic_client(session, eks) as client:
-                self._read(client)
+                self.api_groups = frozenset(client.resources.api_groups)
+                if is_needed:
+                    self._read(client)
         except KUBERNETES_ERRORS as error:
+            if not is_needed:
+                return
             said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
             self.unknown.append(
                 f"the Kubernetes API of {eks['name']} doesn't accept this identity ({said}). "

@@ -59,6 +59,7 @@ from hpkit.catalog.resource_types import (
     type_facts,
 )
 from hpkit.catalog.services import (
+    CLOUDWATCH,
     INFERENCE_OPERATOR,
     PLACEHOLDER_ACCOUNT,
     PLACEHOLDER_ACCOUNTS,
@@ -89,6 +90,7 @@ from hpkit.catalog.services import (
 __all__ = [
     "ACCELERATOR_RESOURCES",
     "CHARTS_FOLDER",
+    "CLOUDWATCH",
     "DEVICE_RESOURCES",
     "EFA",
     "INFERENCE_OPERATOR",

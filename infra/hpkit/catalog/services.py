@@ -8,6 +8,7 @@ from typing import Any, Final
 from hpkit.catalog.instances import Source, read_data
 
 __all__ = [
+    "CLOUDWATCH",
     "INFERENCE_OPERATOR",
     "PLACEHOLDER_ACCOUNT",
     "PLACEHOLDER_ACCOUNTS",
@@ -41,6 +42,7 @@ PLACEHOLDER_ACCOUNT: Final = "123456789012"
 # Of an example with two accounts, too.
 PLACEHOLDER_ACCOUNTS: Final = (PLACEHOLDER_ACCOUNT, "111122223333")
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
+CLOUDWATCH = "amazon-cloudwatch-observability"
 SPACES = "amazon-sagemaker-spaces"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 _ZONE_ID: Final = re.compile(r"(?P<region>[a-z]{3,}\d+)(?P<local>-[a-z]{3}\d+)?-az\d+\Z")

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from hpkit.catalog import (
+    CLOUDWATCH,
     TASK_GOVERNANCE,
     find_instance_type,
     find_nearest,
@@ -44,7 +45,7 @@ _PODS_OF_THE_CLUSTER = 6
 _PODS_OF_ADDONS = {
     TASK_GOVERNANCE: 1,
     "amazon-sagemaker-hyperpod-observability": 3,
-    "amazon-cloudwatch-observability": 2,
+    CLOUDWATCH: 2,
 }
 # Tests of communication between nodes; InstanceStress tests each node alone.
 _CHECKS_BETWEEN_NODES = ("InstanceConnectivity", "MultiNodeTrainingValidation")

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from hpkit.catalog import (
     CHARTS_FOLDER,
+    CLOUDWATCH,
     INFERENCE_OPERATOR,
     SPACES,
     TASK_GOVERNANCE,
@@ -173,7 +174,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     if spec.governance is not None and not spec.governance.installed:
         names.add(TASK_GOVERNANCE)
     if spec.observability is not None and spec.observability.cloudwatch:
-        names.add("amazon-cloudwatch-observability")
+        names.add(CLOUDWATCH)
     if spec.observability is not None and spec.observability.prometheus:
         names.add("amazon-sagemaker-hyperpod-observability")
     if spec.storage is not None and spec.storage.lustre is not None and spec.storage.lustre.existing is None:

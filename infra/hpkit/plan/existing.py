@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hpkit.catalog import find_instance_type
+from hpkit.catalog import CLOUDWATCH, find_instance_type
 from hpkit.config.models.storage import TeamBucket
 from hpkit.plan.model import AddonPlan, GroupPlan, Plan
 
@@ -70,9 +70,7 @@ class MadeRole:
 
 
 POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
-    "amazon-cloudwatch-observability": PodAccount(
-        "amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)
-    ),
+    CLOUDWATCH: PodAccount("amazon-cloudwatch", "cloudwatch-agent", managed=("CloudWatchAgentServerPolicy",)),
     _HYPERPOD_METRICS: PodAccount(
         "hyperpod-observability", "hyperpod-observability-operator-otel-collector", inline=True
     ),

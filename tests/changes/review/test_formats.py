@@ -146,6 +146,15 @@ def test_text_for_a_terminal_has_no_control_characters():
     assert "\x1b" not in as_text(review)
 
 
+def test_cloudwatch_is_named_as_not_included_where_the_file_has_it():
+    def text_with(**observability):
+        changed = organization(environment={"observability": observability})
+        return as_text(review_of(text_of(organization()), text_of(changed)))
+
+    assert "not included: CloudWatch" in text_with(prometheus=True)
+    assert "not included: CloudWatch" not in text_with(cloudwatch=False)
+
+
 def test_json_keys_are_the_contract():
     data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
     less = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 3}]})

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from hpkit.catalog import CLOUDWATCH
 from hpkit.catalog.prices import dated_regions, near_note
 from hpkit.changes import GUARDED_TYPES, Step, describe, place_text
 from hpkit.changes.plan_diff import Change, PlanDiff, TeamChange
@@ -275,8 +276,11 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"no limit: {', '.join(unbounded)}"
     if own := {name for side in sides for name in side.own}:
         yield f"at prices of {dated_regions(own)}"
-    if stack.diff is not None and stack.diff.after is not None and (price := nat_data_price(stack.diff.after)):
+    after = stack.diff.after if stack.diff is not None else None
+    if after is not None and (price := nat_data_price(after)):
         yield f"not included: data through NAT gateways, ${price} per GB"
+    if after is not None and any(each.name == CLOUDWATCH for each in after.addons):
+        yield "not included: CloudWatch's metrics of nodes and pods, and its logs"
     about = sorted({name for side in sides for name in side.prices_of})
     if about:
         yield near_note(about)

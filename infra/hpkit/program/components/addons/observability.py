@@ -12,6 +12,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from hpkit.catalog import CLOUDWATCH
 from hpkit.config.models.observability import Alerts, ClusterEvents, MetricsProvider
 from hpkit.config.models.observability import Observability as Spec
 from hpkit.plan.model import Plan, TeamPlan
@@ -167,7 +168,6 @@ def hyperpod_values(
     return values
 
 
-_CLOUDWATCH = "amazon-cloudwatch-observability"
 _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
 # Up to version 10, a workspace has classic alerting unless the other kind is requested. With AWS's default for plugins,
 # which it returns: without it, each refresh would show a difference (terraform-provider-aws, issue 34417).
@@ -196,7 +196,7 @@ class Observability(Component):
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
-            values[_CLOUDWATCH] = _cloudwatch_values()
+            values[CLOUDWATCH] = _cloudwatch_values()
         if spec.prometheus:
             self.workspace = self._prometheus()
         if spec.alerts is not None and (self.workspace is not None or spec.alerts.events is not None):
