@@ -17,11 +17,11 @@ from hpkit.cli.common.aws_session import aws_session
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options, width
 from hpkit.cli.common.inputs import choose_stack
-from hpkit.cli.common.live import age, observe, platform_options, rights
+from hpkit.cli.common.live import observe, platform_options, rights
 from hpkit.cli.common.tables import columns, console, grid
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan
-from hpkit.text.formatting import plural
+from hpkit.text.formatting import plural, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -147,7 +147,7 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     if platform is not None and platform.events:
         click.echo("last events")
         for event in platform.events[:_TASKS]:
-            since = age(int((status.observed.time - event.time).total_seconds()))
+            since = span(max(0.0, (status.observed.time - event.time).total_seconds()))
             click.echo(folded(f"{since} ago, {event.about}: {event.description}", "    ", "  "))
 
 
@@ -204,4 +204,4 @@ def _tasks(team: TeamStatus) -> None:
 
 
 def _about(task: TaskStatus) -> str:
-    return f"{task.name} ({task.kind}, priority {task.priority}, {age(task.seconds)})"
+    return f"{task.name} ({task.kind}, priority {task.priority}, {span(max(0, task.seconds))})"

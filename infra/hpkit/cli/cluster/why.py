@@ -12,10 +12,11 @@ from hpkit.cli.common.completion import complete_teams
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, folded, output_options
 from hpkit.cli.common.inputs import choose_stack
-from hpkit.cli.common.live import age, observe, observe_instances, platform_options, rights
+from hpkit.cli.common.live import observe, observe_instances, platform_options, rights
 from hpkit.cluster.live.state import State
 from hpkit.errors import SelectionError
 from hpkit.text.document import Document, TextOrNull
+from hpkit.text.formatting import span
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.why import Explanation
@@ -92,7 +93,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
     explanation = explain(jobs, find_task(jobs, task, team), fair_sharing=fair_sharing_of(plan))
     if explanation.task.waits or explanation.job.cause == "Unschedulable":
         explanation = with_failed_instances(explanation, observed, observe_instances(plan, profile))
-    since = age(int((observed.time - explanation.task.created).total_seconds()))
+    since = span(max(0.0, (observed.time - explanation.task.created).total_seconds()))
     return Output(
         text=lambda: _print(explanation, since),
         json=lambda: json_document(WaitingJob.model_validate(explanation)),

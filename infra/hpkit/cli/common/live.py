@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., object])
 
 __all__ = [
-    "age",
     "kubernetes_api",
     "observe",
     "observe_instances",
@@ -124,14 +123,6 @@ def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> I
             f"the Kubernetes API of {eks['name']} doesn't respond ({error}). Run the command from a network that can "
             "reach it"
         ) from None
-
-
-def age(seconds: int) -> str:
-    """Return a duration in its largest unit, as kubectl writes it."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{max(0, seconds)}s"
 
 
 def seconds_of(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:

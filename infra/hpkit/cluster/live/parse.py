@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,6 +36,7 @@ from hpkit.cluster.live.model import (
 )
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
+from hpkit.text.formatting import seconds_in
 
 __all__ = [
     "assigned_of",
@@ -61,7 +62,6 @@ Amounts = dict[str, Decimal]
 Key = TypeVar("Key", bound=Hashable)
 # How long a pod of the local cloud runs; ignored elsewhere.
 _LOCAL_RUN = "hpkit.local/run"
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 # Keys of a PodSetTopologyRequest: how close all pods must be, and its other parts.
 _LEVELS: Final = ("required", "preferred")
 _SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
@@ -78,7 +78,6 @@ _DISRUPTED: Final = {
     "DeletionByPodGC": "its node no longer exists",
 }
 _PART_OF: Final = "app.kubernetes.io/part-of"
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 _NODE_HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
 _FAULTS: Final = {
     "sagemaker.amazonaws.com/fault-types": "fault types",
@@ -346,9 +345,9 @@ def _longest_pod(template: Mapping[str, Any]) -> float | None:
     deadline = (template.get("spec") or {}).get("activeDeadlineSeconds")
     text = ((template.get("metadata") or {}).get("annotations") or {}).get(_LOCAL_RUN)
     deadlines = [] if deadline is None else [float(deadline)]
-    parts = _DURATION.findall(str(text or ""))
-    if parts:
-        deadlines.append(sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
+    if text is not None:
+        with suppress(ValueError):
+            deadlines.append(seconds_in(str(text)))
     return min(deadlines, default=None)
 
 
