@@ -166,7 +166,7 @@ def project(tmp_path_factory):
 
 def previewed(project, stack="dev"):
     project.write()
-    return run_preview(stack, project.folder, project.environment, seconds=300)
+    return run_preview(stack, project.folder, project.environment)
 
 
 @pytest.mark.nightly

@@ -17,7 +17,7 @@ _SECONDS = 1800
 _NO_LOGIN: Final = "PULUMI_ACCESS_TOKEN must be set"
 
 
-def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, seconds: int = _SECONDS) -> Preview:
+def run_preview(stack: str, folder: Path, environment: Mapping[str, str]) -> Preview:
     """Return what a preview of the working tree would do to a stack; a failed one has problems.
 
     The environment determines the target: the real account's credentials, or a local cloud's. Raises ToolError if
@@ -26,10 +26,10 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
     command = ["pulumi", "preview", "--json", "--show-sames", "--non-interactive", "--stack", stack]
     try:
         result = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
-            command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False
+            command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None
+        raise ToolError(f"the preview of {stack} took longer than {_SECONDS} seconds") from None
     try:
         preview = parse_preview(result.stdout, stack=stack)
     except InputError:
