@@ -421,6 +421,10 @@ def _from_word(text: str, key: str) -> Iterator[Any]:
         yield from _schedules(text)
     if text.startswith("@") and (nickname := near(text, _NICKNAMES)):
         yield nickname
+    if key == "prefix":
+        yield f"{text.strip('/')}/"
+    if key == "path":
+        yield f"/{text.strip('/')}"
     if key == "account" and (account := re.search(r"(?<!\d)\d{12}(?!\d)", text)):
         yield account[0]
 

@@ -103,6 +103,7 @@ _EXPECTED = {
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
     "date_type": "a date",
+    "bucket_name": "a name that S3 allows: no IP address, and without the beginnings and endings that S3 reserves",
     "max_run_time": "at most the limit: a longer run time would be rejected",
     "grace_period": f"at most {LONGEST_GRACE}: other teams get the quota at once, and wait for the instances",
 }
@@ -122,7 +123,7 @@ _NAMES = {
     DNS_LABEL: _LOWERCASE,
     _api("ClusterSchedulerPriorityClassName"): _LOWERCASE,
     ENVIRONMENT_PATTERN: "lowercase letters and digits, such as `dev2`",
-    BUCKET_PATTERN: "3–63 lowercase letters and digits, with hyphens and dots between them, such as `my-bucket`",
+    BUCKET_PATTERN: "3–63 lowercase letters and digits, with hyphens or single dots between them, such as `my-bucket`",
     **dict.fromkeys(map(_api, ("ClusterName", "ClusterInstanceGroupName", "EntityName")), _LETTERS),
     **dict.fromkeys(map(_api, ("ClusterKubernetesLabelValue", "ClusterKubernetesTaintValue")), _LABEL),
     **dict.fromkeys(map(_api, ("TagKey", "TagValue")), _TAG),
@@ -132,8 +133,8 @@ _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.it
     IDENTITY_PATTERN: "; it must be an ID of IAM Identity Center, not a name",
     IMAGE_PATTERN: ", which isn't a valid image name: it has lowercase letters and no spaces",
     REGION_PATTERN: ", which isn't the name of an AWS region",
-    PREFIX_PATTERN: "; it must end with `/`, and consist of letters, digits and `_ . = -` with `/` between them",
-    FOLDER_PATTERN: "; it must begin with `/`, and consist of letters, digits and `_ . -` with `/` between them",
+    PREFIX_PATTERN: "; it must end but not begin with `/`, and consist of letters, digits and `/ _ . = -`",
+    FOLDER_PATTERN: "; it must begin but not end with `/`, and consist of letters, digits and `/ _ . -`",
 }
 
 

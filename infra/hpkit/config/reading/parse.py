@@ -46,6 +46,7 @@ from hpkit.config.schema.contract import (
     fields_at,
     homes_of,
     kinds_at,
+    literals_at,
     required_at,
 )
 from hpkit.text.formatting import plural
@@ -601,7 +602,7 @@ class _Reading:
                 "CFG003",
                 path,
                 f"`{path[-1]}` is missing in {parent}",
-                f"Add `{path[-1]}: …`. {description(path)}".strip(),
+                f"Add `{path[-1]}: {'` or `'.join(map(str, literals_at(path))) or '…'}`. {description(path)}".strip(),
                 document.locate(path[:-1]),
             )
         if pair := self._unspaced(path):
@@ -669,6 +670,10 @@ class _Reading:
             if self.document.locate(path).line == self.document.locate(path, key=True).line:
                 return f"Use `{written((value,), resolve)}`."
             return "Write a list: begin each entry with `- `."
+        if error_type == "too_short" and value == ():
+            return (
+                f"Add an entry, or remove `{path[-1]}`." if path[-1] not in required_at(path[:-1]) else "Add an entry."
+            )
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
                 has_unit = isinstance(value, str) and is_size(key_of(path))
@@ -734,8 +739,8 @@ class _Reading:
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
         raw, key = self.document.raw(path), key_of(path)
-        if key in ("subjects", "image"):
-            # A similar text would be accepted, and admit other tokens, or be an image that doesn't exist.
+        if key in ("subjects", "image") or detail["type"] == "bucket_name":
+            # A similar text would be accepted, and admit other tokens, or be an image or a bucket that doesn't exist.
             return
         yield from candidates(detail["input"], raw, key, bounds=bounds, members=members)
         if detail["type"] in ("model_type", "model_attributes_type"):

@@ -213,7 +213,7 @@ def takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
             models.append(part)
         elif part is not type(None):
             names.append({"str": "text", "int": "integer", "float": "number", "bool": "true, false",
-                          "Any": "any value"}.get(
+                          "AwareDatetime": "date and time", "Any": "any value"}.get(
                 part.__name__, part.__name__))  # fmt: skip
     return " or ".join(names), models
 
