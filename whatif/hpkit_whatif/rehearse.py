@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from hpkit.cluster.live.differences import differences
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.parse import queue_of
-from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.plan.model import Plan
 from hpkit_whatif.admission import (
     Admitted,
     Event,
@@ -50,11 +50,7 @@ def quota_requests(plan: Plan) -> list[Document]:
             "Name": team.quota_name,
             "ActivationState": team.spec.activation_state,
             "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.spec.fair_share_weight},
-            "ComputeQuotaConfig": {
-                "ComputeQuotaResources": [_resource(each) for each in team.quota_resources],
-                "ResourceSharingConfig": _sharing(team),
-                "PreemptTeamTasks": team.spec.preempt_team_tasks,
-            },
+            "ComputeQuotaConfig": _as_api(team.quota_config),
         }
         for team in plan.teams
     ]
@@ -73,28 +69,11 @@ def policy_request(plan: Plan) -> Document | None:
     }
 
 
-def _sharing(team: TeamPlan) -> Document:
-    sharing: Document = {"Strategy": team.spec.sharing.strategy}
-    if team.spec.sharing.borrow_limit is not None:
-        sharing["BorrowLimit"] = team.spec.sharing.borrow_limit
-    if team.absolute_borrow_limits:
-        sharing["AbsoluteBorrowLimits"] = [
-            _resource(each) for limit in team.absolute_borrow_limits.values() for each in limit
-        ]
-    return sharing
-
-
-def _resource(reserved: QuotaResource) -> Document:
-    partition = reserved.partition
-    row: Document = {
-        "InstanceType": reserved.instance_type,
-        "Count": reserved.count,
-        "Accelerators": reserved.accelerators,
-        "VCpu": None if reserved.v_cpu is None else float(reserved.v_cpu),
-        "MemoryInGiB": None if reserved.memory_in_gib is None else float(reserved.memory_in_gib),
-        "AcceleratorPartition": partition and {"Type": partition.type, "Count": partition.count},
-    }
-    return {name: value for name, value in row.items() if value is not None}
+def _as_api(value: Any) -> Any:
+    """Return a value whose names begin in upper case."""
+    if isinstance(value, dict):
+        return {f"{name[0].upper()}{name[1:]}": _as_api(each) for name, each in value.items()}
+    return [_as_api(each) for each in value] if isinstance(value, list) else value
 
 
 class Scheduler(Protocol):

@@ -70,6 +70,19 @@ class QuotaResource:
     share: Fraction | None = None
     path: Path = ()
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """Return what the API has of it, with names that begin in lower case."""
+        values = {
+            "instanceType": self.instance_type,
+            "count": self.count,
+            "accelerators": self.accelerators,
+            "vCpu": None if self.v_cpu is None else float(self.v_cpu),
+            "memoryInGiB": None if self.memory_in_gib is None else float(self.memory_in_gib),
+            "acceleratorPartition": self.partition and {"type": self.partition.type, "count": self.partition.count},
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
 
 def resource_of(stated: QuotaAmount, count: int | None = None) -> QuotaResource:
     """Return an amount of the file in exact numbers; count: instances that replace a share."""
@@ -117,6 +130,20 @@ class TeamPlan:
             for limit in limits
         }
         return {name: tuple(map(resource_of, found[name])) for name in sorted(found)}
+
+    @property
+    def quota_config(self) -> dict[str, Any]:
+        """Return the API's ComputeQuotaConfig, with names that begin in lower case."""
+        sharing: dict[str, Any] = {"strategy": self.spec.sharing.strategy}
+        if self.spec.sharing.borrow_limit is not None:
+            sharing["borrowLimit"] = self.spec.sharing.borrow_limit
+        if limits := self.absolute_borrow_limits:
+            sharing["absoluteBorrowLimits"] = [each.row for limit in limits.values() for each in limit]
+        return {
+            "computeQuotaResources": [each.row for each in self.quota_resources],
+            "resourceSharingConfig": sharing,
+            "preemptTeamTasks": self.spec.preempt_team_tasks,
+        }
 
     @property
     def user_ids(self) -> range:

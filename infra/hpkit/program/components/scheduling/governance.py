@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import pulumi
 import pulumi_aws as aws
 
 from hpkit.config.models.governance import ClusterPolicy
 from hpkit.kueue.configuration import configured, gang_differences, gang_of
-from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.plan.model import Plan, QuotaResource
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.hyperpod import tags_of
 from hpkit.program.components.common.base import Component, KubernetesObject
 from hpkit.program.sdk import ClusterSchedulerConfig, ComputeQuota, Readiness
-from hpkit.program.sdk.types import (
-    ComputeQuotaConfig,
-    ComputeQuotaResourceConfig,
-    ResourceSharingConfig,
-    SchedulerConfig,
-)
+from hpkit.program.sdk.types import ComputeQuotaConfig, SchedulerConfig
 
 __all__ = ["Governance", "Scheduling", "kueue_runs"]
 
@@ -62,7 +58,7 @@ class Governance(Component):
                 description=team.spec.description,
                 cluster_arn=cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.spec.fair_share_weight},
-                compute_quota_config=_quota_config(team),
+                compute_quota_config=cast("ComputeQuotaConfig", team.quota_config),
                 activation_state=None if team.spec.activation_state == "Enabled" else team.spec.activation_state,
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
@@ -89,36 +85,6 @@ def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
 def _types(quota_resources: Iterable[QuotaResource]) -> list[str] | None:
     """Return the instance types of some quota resources; None, which registers nothing, if there aren't any."""
     return sorted({each.instance_type for each in quota_resources}) or None
-
-
-def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
-    sharing: ResourceSharingConfig = {"strategy": team.spec.sharing.strategy}
-    if team.spec.sharing.borrow_limit is not None:
-        sharing["borrowLimit"] = team.spec.sharing.borrow_limit
-    if team.absolute_borrow_limits:
-        sharing["absoluteBorrowLimits"] = [
-            _quota_resource(each) for limit in team.absolute_borrow_limits.values() for each in limit
-        ]
-    return {
-        "computeQuotaResources": [_quota_resource(each) for each in team.quota_resources],
-        "resourceSharingConfig": sharing,
-        "preemptTeamTasks": team.spec.preempt_team_tasks,
-    }
-
-
-def _quota_resource(reserved: QuotaResource) -> ComputeQuotaResourceConfig:
-    config: ComputeQuotaResourceConfig = {"instanceType": reserved.instance_type}
-    if reserved.count is not None:
-        config["count"] = reserved.count
-    if reserved.accelerators is not None:
-        config["accelerators"] = reserved.accelerators
-    if reserved.v_cpu is not None:
-        config["vCpu"] = float(reserved.v_cpu)
-    if reserved.memory_in_gib is not None:
-        config["memoryInGiB"] = float(reserved.memory_in_gib)
-    if reserved.partition is not None:
-        config["acceleratorPartition"] = {"type": reserved.partition.type, "count": reserved.partition.count}
-    return config
 
 
 # Nodes that don't exist yet have no topology: with managed Karpenter, the feature must be off, or every workload waits.
