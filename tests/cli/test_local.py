@@ -299,13 +299,6 @@ def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb)
     assert not (project / ".local").exists()
 
 
-def test_a_stack_is_named_where_the_project_has_several(examples):
-    """This also applies to hpkit's own repository, which is an ordinary project."""
-    answer = hpkit("local", "up", cwd=examples)
-    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
-    assert answer.stderr.startswith("error: name the stack with --stack; the project has autoscale-dev, ")
-
-
 def test_an_environment_that_pulumi_would_not_find_is_named_before_anything_starts(project):
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
     runtime = "runtime: {name: python, options: {virtualenv: .venv}}\n"

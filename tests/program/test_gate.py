@@ -100,11 +100,6 @@ def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(run, charts, end
     assert "203.0.113.0/24, a documentation range (RFC 5737)" in outcome
 
 
-def test_the_local_cloud_takes_them(run, charts):
-    charts()
-    assert run("handson-dev", LOCAL)[0] == "builds handson-dev"
-
-
 @pytest.mark.parametrize("pin", ["keda", "hyperpod-helm-chart"])
 def test_a_mirror_with_another_chart_ends_a_run_on_aws_before_it_begins(run, charts, pin):
     charts(other=pin)

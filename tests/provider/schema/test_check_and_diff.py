@@ -60,11 +60,6 @@ def diff(kind, old, new, **state):
     return kind(HyperpodServicer().clients).diff(old, new, state)
 
 
-def test_inputs_that_break_no_rule_pass():
-    assert check("Cluster", cluster()) == []
-    assert check("ComputeQuota", quota()) == []
-
-
 def test_all_failures_come_at_once_with_their_paths():
     wrong = cluster(
         {"instanceGroupName": "a b", "instanceType": "ml.g5.huge", "instanceCount": 7000, "executionRol": ROLE},

@@ -56,7 +56,7 @@ def _places(got):
 
 def without_unsure_reasons(state):
     """Return an outcome in which the two reasons for insufficient quota are the same."""
-    if isinstance(state, list) or "preempted_count" in state:
+    if isinstance(state, list):
         return state
     pending = [
         {**pending, "reason": "WaitingForQuota" if pending["reason"] in UNSURE else pending["reason"]}
