@@ -602,14 +602,16 @@ def test_groups_that_the_image_adds_to_a_user_of_the_shared_file_system_are_repo
 
 def test_a_kind_whose_operator_the_file_does_not_install_is_an_error():
     def reported(kind, **sections):
-        teams = [team("a", members=["arn:aws:iam::123456789012:role/a"], workloads=["inference", "spaces"])]
+        teams = [team("a", members=["arn:aws:iam::123456789012:role/a"], workloads=["training", "inference", "spaces"])]
         quota = {"a": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
         plan = derive(typed(organization(teams=teams, allocations=quota, environment=sections)), "dev")
         document = {"kind": kind, "metadata": {"name": "x", "namespace": "hyperpod-ns-a"}}
         return [(each.check, each.fix) for each in check(read_manifests("x.yaml", text_of(document)), plan)]
 
-    for kind, section in (("ScaledObject", "autoscaling: {keda: {}}"), ("Workspace", "spaces: {}")):
-        assert reported(kind) == [("operator", f"Add `{section}` to `environments.dev`")]
+    training = "addons: {cert-manager: {}, amazon-sagemaker-hyperpod-training-operator: {}}"
+    kinds = {"ScaledObject": "autoscaling: {keda: {}}", "Workspace": "spaces: {}", "HyperPodPyTorchJob": training}
+    for kind, section in kinds.items():
+        assert ("operator", f"Add `{section}` to `environments.dev`") in reported(kind)
     assert reported("ScaledObject", autoscaling={"keda": {}}) == []
     assert reported("ScaledObject", inference={}) == []
     assert reported("Workspace", spaces={}) == []

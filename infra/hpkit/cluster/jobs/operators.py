@@ -62,7 +62,10 @@ def missing_operator(kind: str, plan: Plan) -> str | None:
     if kind in _SPACES and plan.spec.spaces is None and SPACES not in plan.spec.addons:
         return "spaces: {}"
     if kind == "HyperPodPyTorchJob" and _TRAINING_OPERATOR not in plan.spec.addons:
-        return f"addons: {{{_TRAINING_OPERATOR}: {{}}}}"
+        needed = [
+            name for name in ("cert-manager", _TRAINING_OPERATOR) if name not in {each.name for each in plan.addons}
+        ]
+        return f"addons: {{{', '.join(f'{name}: {{}}' for name in needed)}}}"
     return None
 
 
