@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from hpkit.catalog import NETWORK_LAYERS
 from hpkit.cluster.jobs.check import check, read_manifests, repaired
-from hpkit.cluster.jobs.kinds import templates, units
-from hpkit.cluster.jobs.new import TOPOLOGY
+from hpkit.cluster.jobs.kinds import TOPOLOGY, templates, units
 from hpkit.errors import InputError
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack

@@ -10,8 +10,8 @@ import yaml
 from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
 from hpkit.cluster.jobs.check import Manifest, check, read_manifests
 from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, resources_of, team_of, verdict, workload_of
+from hpkit.cluster.jobs.kinds import KINDS, PRIORITY, QUEUE, RUN_TIME, WORKLOADS, templates, units
+from hpkit.cluster.jobs.new import resources_of, team_of, verdict, workload_of
 from hpkit.config.models.governance import MaxRunTime
 from hpkit.config.models.inference import Inference
 from hpkit.errors import SelectionError

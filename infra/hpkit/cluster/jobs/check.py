@@ -13,9 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import CREATABLE, WORKLOADS, PodTemplate, Unit, parts, templates, units
+from hpkit.cluster.jobs.kinds import (
+    CREATABLE,
+    PRIORITY,
+    QUEUE,
+    RUN_TIME,
+    TOPOLOGY,
+    WORKLOADS,
+    PodTemplate,
+    Unit,
+    parts,
+    templates,
+    units,
+)
 from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, priorities_of
+from hpkit.cluster.jobs.new import priorities_of
 from hpkit.cluster.jobs.operators import BY_OTHERS, breaches_of_operators, missing_operator
 from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort
 from hpkit.cluster.jobs.pod_security import violations

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
-from hpkit.cluster.jobs.kinds import Unit, templates, units
-from hpkit.cluster.jobs.new import PRIORITY, RUN_TIME, TOPOLOGY
+from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, Unit, templates, units
 from hpkit.cluster.jobs.resources import requests_of, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task

@@ -20,6 +20,10 @@ __all__ = [
     "CREATABLE",
     "KINDS",
     "LEAST",
+    "PRIORITY",
+    "QUEUE",
+    "RUN_TIME",
+    "TOPOLOGY",
     "WORKLOADS",
     "Path",
     "PodTemplate",
@@ -77,6 +81,13 @@ _SUBMITTER: Final = {
     "resources": {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
 }
 LEAST: Final = "kueue.x-k8s.io/job-min-parallelism"
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+RUN_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
+PRIORITY: Final = "kueue.x-k8s.io/priority-class"
+TOPOLOGY: Final[Mapping[str, str]] = {
+    "required": "kueue.x-k8s.io/podset-required-topology",
+    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
+}
 # Kinds that the add-on's admission policy checks.
 _GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 

@@ -10,7 +10,7 @@ from hpkit.cluster.jobs.kinds import PodTemplate, Unit
 from hpkit.plan.capacity import quantity
 from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
-from hpkit.plan.pods import mapping, mappings
+from hpkit.plan.pods import claims_of, mapping, mappings
 from hpkit.plan.team_limits import (
     MIG_PREFIX,
     NOT_READY,
@@ -133,9 +133,8 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
 def breaches_of_claims(pods: PodTemplate) -> Iterator[Breach]:
     """Yield the problem of pods with the claim of a team on the shared file system: groups that their image adds."""
     spec = mapping(pods.template.get("spec"))
-    claims = (mapping(volume.get("persistentVolumeClaim")) for volume in mappings(spec.get("volumes")))
     strict = mapping(spec.get("securityContext")).get("supplementalGroupsPolicy") == "Strict"
-    if not strict and any(claim.get("claimName") == CLAIM for claim in claims):
+    if not strict and CLAIM in claims_of(spec):
         yield Breach(
             (*pods.path, "spec", "securityContext", "supplementalGroupsPolicy"),
             f"its pods mount {CLAIM}, but their supplementalGroupsPolicy isn't Strict",

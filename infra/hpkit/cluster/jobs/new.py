@@ -11,7 +11,7 @@ from typing import Any, Final
 from hpkit.catalog import ACCELERATOR_RESOURCES, EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, WORKLOADS, templates, units
 from hpkit.cluster.jobs.operators import INIT_IMAGE, missing_operator
 from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
@@ -23,10 +23,6 @@ from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
 __all__ = [
-    "PRIORITY",
-    "QUEUE",
-    "RUN_TIME",
-    "TOPOLOGY",
     "manifest",
     "priorities_of",
     "resources_of",
@@ -36,13 +32,6 @@ __all__ = [
     "workload_of",
 ]
 
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
-RUN_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
-PRIORITY: Final = "kueue.x-k8s.io/priority-class"
-TOPOLOGY: Final[Mapping[str, str]] = {
-    "required": "kueue.x-k8s.io/podset-required-topology",
-    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
-}
 _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
 # Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: hpkit's choice.
 _SHARE: Final = 0.9

@@ -7,7 +7,7 @@ Sources: SageMaker developer guide, labels of HyperPod nodes; Karpenter, "Disrup
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
 from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, parts
@@ -19,6 +19,9 @@ from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, STORAGE_CLASS, has_team_volume
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
 from hpkit.plan.pods import mapping, mappings, may_go_to
 from hpkit.text.formatting import listing
+
+if TYPE_CHECKING:
+    from hpkit.cluster.jobs.server import Server
 
 __all__ = ["NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]
 
@@ -39,39 +42,17 @@ _OTHER: Final = (
 )
 
 
-class Lookup(Protocol):
-    """A running platform; each answer is None if it isn't known."""
-
-    def has_claim(self, namespace: str, name: str) -> bool | None:
-        """Return whether a claim exists."""
-
-    def has_node(self, selector: str) -> bool | None:
-        """Return whether a label selector matches a node."""
-
-    def has_class(self, name: str) -> bool | None:
-        """Return whether a StorageClass exists."""
-
-    def has_file(self, namespace: str, kind: str, name: str) -> bool | None:
-        """Return whether a ConfigMap or a Secret exists."""
-
-    def has_scheduler(self, namespace: str, name: str) -> bool | None:
-        """Return whether a scheduler runs."""
-
-    def has_default_class(self, namespace: str) -> bool | None:
-        """Return whether a claim without a StorageClass gets one."""
-
-
 def breaches_of_claims_and_nodes(
-    pods: PodTemplate, plan: Plan, team: TeamPlan | None, others: Sequence[Any], lookup: Lookup | None
+    pods: PodTemplate, plan: Plan, team: TeamPlan | None, others: Sequence[Any], server: Server | None
 ) -> Iterator[Breach]:
     """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
-    yield from _nodes(spec, path, plan, team, lookup)
-    yield from _spread(pods, path, plan, lookup)
-    yield from _schedulers(spec, path, plan, team, lookup)
-    if lookup is not None and team is not None:
-        yield from _files(spec, path, team, others, lookup)
-    for field, kind in _CLASSES.items() if lookup is None else ():
+    yield from _nodes(spec, path, plan, team, server)
+    yield from _spread(pods, path, plan, server)
+    yield from _schedulers(spec, path, plan, team, server)
+    if server is not None and team is not None:
+        yield from _files(spec, path, team, others, server)
+    for field, kind in _CLASSES.items() if server is None else ():
         if spec.get(field):
             yield Breach(
                 (*path, field),
@@ -97,9 +78,9 @@ def breaches_of_claims_and_nodes(
         claim = made.get(name) if own is None else mapping(own)
         if claim is not None:
             words = f"the claim {name}" if own is None else f"the claim of the volume {volume.get('name')}"
-            yield from _of_class(claim, words, (*path, "volumes", number), plan, team, lookup)
+            yield from _of_class(claim, words, (*path, "volumes", number), plan, team, server)
             continue
-        exists = lookup.has_claim(team.namespace, str(name)) if lookup is not None and team is not None else None
+        exists = server.has_claim(team.namespace, str(name)) if server is not None and team is not None else None
         if exists:
             continue
         place: Path = (*path, "volumes", number, "persistentVolumeClaim", "claimName")
@@ -117,19 +98,19 @@ def breaches_of_claims_and_nodes(
 
 
 def _of_class(
-    claim: Mapping[Any, Any], words: str, place: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+    claim: Mapping[Any, Any], words: str, place: Path, plan: Plan, team: TeamPlan | None, server: Server | None
 ) -> Iterator[Breach]:
     """Yield that nothing provides the volume of a new claim."""
     wanted, message = claim.get("storageClassName"), ""
     fix = "Set storageClassName in the claim to that of an existing StorageClass"
     exists = None
     if wanted and wanted != STORAGE_CLASS:
-        exists = None if lookup is None else lookup.has_class(str(wanted))
+        exists = None if server is None else server.has_class(str(wanted))
         message = f"the cluster has no StorageClass {wanted}, so {_FOR_EVER}"
         if exists is None:
             message = f"{plan.stack} creates no StorageClass {wanted}: unless an administrator does, {_FOR_EVER}"
     elif not {"storageClassName", "volumeName"} & claim.keys():
-        exists = lookup.has_default_class(team.namespace) if lookup is not None and team is not None else None
+        exists = server.has_default_class(team.namespace) if server is not None and team is not None else None
         message = f"{words} has no storageClassName, and the cluster has no default StorageClass, so {_FOR_EVER}"
         if exists is None:
             message = (
@@ -141,7 +122,7 @@ def _of_class(
 
 
 def _schedulers(
-    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, server: Server | None
 ) -> Iterator[Breach]:
     gates = [str(each.get("name")) for each in mappings(spec.get("schedulingGates"))]
     if gates:
@@ -154,7 +135,7 @@ def _schedulers(
     scheduler = spec.get("schedulerName") or _SCHEDULER
     if scheduler == _SCHEDULER:
         return
-    places = lookup.has_scheduler(team.namespace, str(scheduler)) if lookup is not None and team is not None else None
+    places = server.has_scheduler(team.namespace, str(scheduler)) if server is not None and team is not None else None
     if not places:
         yield Breach(
             (*path, "schedulerName"),
@@ -167,7 +148,7 @@ def _schedulers(
         )
 
 
-def _spread(pods: PodTemplate, path: Path, plan: Plan, lookup: Lookup | None) -> Iterator[Breach]:
+def _spread(pods: PodTemplate, path: Path, plan: Plan, server: Server | None) -> Iterator[Breach]:
     """Yield rules that keep pods apart, but need labels or more places than nodes have."""
     spec, labels = mapping(pods.template.get("spec")), mapping(mapping(pods.template.get("metadata")).get("labels"))
     nodes = [each for each in _labels(plan) if may_go_to(spec, each, each.keys())]
@@ -175,7 +156,7 @@ def _spread(pods: PodTemplate, path: Path, plan: Plan, lookup: Lookup | None) ->
         key = str(rule.get("topologyKey"))
         known = key == _HOST or any(key in each for each in nodes)
         if rule.get("whenUnsatisfiable") == "DoNotSchedule" and not known:
-            exists = None if lookup is None else lookup.has_node(key)
+            exists = None if server is None else server.has_node(key)
             if exists is False:
                 place: Path = (*path, "topologySpreadConstraints", number)
                 yield Breach(place, f"no node has the label {key}, so {_FOR_EVER}", "Remove the rule", "node")
@@ -195,7 +176,7 @@ def _spread(pods: PodTemplate, path: Path, plan: Plan, lookup: Lookup | None) ->
 
 
 def _files(
-    spec: Mapping[str, Any], path: Path, team: TeamPlan, others: Sequence[Any], lookup: Lookup
+    spec: Mapping[str, Any], path: Path, team: TeamPlan, others: Sequence[Any], server: Server
 ) -> Iterator[Breach]:
     """Yield ConfigMaps and Secrets that containers need, but that don't exist."""
     made = {
@@ -212,7 +193,7 @@ def _files(
                 if found.get(name) and found.get("optional") is not True:
                     needed[key[:1].upper() + key[1:], str(found[name])] = None
     for kind, name in needed:
-        if (kind, name) not in made and lookup.has_file(team.namespace, kind, name) is False:
+        if (kind, name) not in made and server.has_file(team.namespace, kind, name) is False:
             yield Breach(
                 path,
                 f"the {kind} {name} doesn't exist, so its pods hold quota, and their containers don't start",
@@ -232,7 +213,7 @@ def _sources(spec: Mapping[str, Any]) -> Iterator[Mapping[Any, Any]]:
 
 
 def _nodes(
-    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, lookup: Lookup | None
+    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, server: Server | None
 ) -> Iterator[Breach]:
     known = _labels(plan)
     keys = {key for labels in known for key in labels}
@@ -250,8 +231,8 @@ def _nodes(
                 "node",
             )
             return
-        if key not in keys and (not str(key).startswith(_OTHER) or (lookup is not None and not plan.node_pools)):
-            exists = None if lookup is None else lookup.has_node(f"{key}={value}")
+        if key not in keys and (not str(key).startswith(_OTHER) or (server is not None and not plan.node_pools)):
+            exists = None if server is None else server.has_node(f"{key}={value}")
             if exists:
                 continue
             yield Breach(

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from kubernetes.client import ApiException
 
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, parts, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, Path, PodTemplate, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
-from hpkit.cluster.jobs.new import PRIORITY, QUEUE, RUN_TIME
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
 from hpkit.cluster.live.model import Observed, team_of
 from hpkit.kueue.configuration import JOB_RESOURCES

@@ -203,15 +203,8 @@ def _not_computed(spec: Mapping[str, Any]) -> Iterator[str]:
     if any(each.get("whenUnsatisfiable") != "ScheduleAnyway" for each in spec.get("topologySpreadConstraints") or ()):
         yield "its topologySpreadConstraints"
     required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        if term.get("matchFields") or any(
-            each.get("operator") in ("Gt", "Lt") for each in term.get("matchExpressions") or ()
-        ):
-            yield "its nodeAffinity"
-    if any(port.get("hostPort") for each in spec.get("containers") or () for port in each.get("ports") or ()):
-        yield "its host ports"
-    if spec.get("resourceClaims"):
-        yield "its resourceClaims"
+    if any(term.get("matchFields") for term in required.get("nodeSelectorTerms") or ()):
+        yield "its nodeAffinity"
     if (scheduler := spec.get("schedulerName") or "default-scheduler") != "default-scheduler":
         yield f"the scheduler {scheduler}"
     yield from (f"the claim {name}" for name in claims_of(spec) if name not in (CLAIM, LOCAL_CLAIM))
