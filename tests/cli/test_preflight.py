@@ -111,7 +111,7 @@ def test_a_plain_file_lacks_nothing_in_a_fresh_account_and_nothing_is_written_th
         monkeypatch.setenv("AWS_ENDPOINT_URL", elsewhere.url)
         row = checked(project)["Kubernetes API reachable from here"]
     assert row["status"] == "missing"
-    assert "Add 198.51.100.7/32 to eks.endpoint.publicCidrs" in row["fix"]
+    assert "Add 198.51.100.7/32 to `eks.endpoint.publicCidrs`" in row["fix"]
 
 
 def network(*zones):
