@@ -28,6 +28,8 @@ def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
     again = hpkit(*NEW, "--output", file, cwd=ROOT)
     assert again.returncode == 2
     assert "already exists; name another file, or add --force" in again.stderr
+    nowhere = hpkit(*NEW, "--output", tmp_path / "no" / "job.yaml", cwd=ROOT)
+    assert nowhere.stderr.endswith("can't be written: No such file or directory; specify another file with --output\n")
 
 
 def test_a_job_is_foretold_to_start_or_never_to_run(tmp_path, monkeypatch):

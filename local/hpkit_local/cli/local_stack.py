@@ -181,17 +181,21 @@ def _reject_before_creator(plan: Plan, cloud: LocalCloud, root: Path) -> None:
         )
 
 
-def _reject_unfinished(stack: str, cloud: LocalCloud) -> None:
-    """Raise ToolError if the last run was killed, because another one would create some resources twice."""
+def _unfinished(stack: str, cloud: LocalCloud) -> int:
+    """Return how many resources the state says a run is creating, or was when it was killed."""
     from hpkit_local.cloud import stacks_of
 
-    for existing in stacks_of(cloud):
-        if existing.name == stack and existing.unfinished:
-            raise ToolError(
-                f"the last run of {stack} was killed while it created {plural(existing.unfinished, 'resource')}, which "
-                f"another run could create twice. Start the local cloud ({called()} local start --name {cloud.name}), "
-                f"then run: {line_to_use(cloud.name)} && {called()} aws recover --stack {stack}"
-            )
+    return sum(existing.unfinished for existing in stacks_of(cloud) if existing.name == stack)
+
+
+def _reject_unfinished(stack: str, cloud: LocalCloud) -> None:
+    """Raise ToolError if the last run was killed, because another one would create some resources twice."""
+    if unfinished := _unfinished(stack, cloud):
+        raise ToolError(
+            f"the last run of {stack} was killed while it created {plural(unfinished, 'resource')}, which another run "
+            f"could create twice. Start the local cloud ({called()} local start --name {cloud.name}), "
+            f"then run: {line_to_use(cloud.name)} && {called()} aws recover --stack {stack}"
+        )
 
 
 def _uses_existing_eks(stack: str, root: Path) -> bool:
@@ -235,11 +239,14 @@ def _up(target: _Target, plugins: str) -> None:
     The organization file is used unchanged. The local cloud uses the account in the file. Calls use the first
     role in `deployers`, from an address in publicCidrs.
     """
-    from hpkit_local.cloud import control, stacks_up
+    from hpkit_local.cloud import control, exclusive, stacks_up
 
     stack, cloud = target.stack, target.cloud
     _reject_second(stack, cloud, target.root)
-    _reject_unfinished(stack, cloud)
+    if _unfinished(stack, cloud):
+        # A run that hasn't ended has unfinished resources, too.
+        with exclusive(cloud, target.command("up"), wait=target.wait, say=to_stderr):
+            _reject_unfinished(stack, cloud)
     plan = _plan(stack, target.root)
     to_stderr(f"stack {stack} on the local cloud {cloud.name}")
     with _ready("up", target, plan, plugins) as ready:

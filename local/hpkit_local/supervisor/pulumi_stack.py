@@ -96,7 +96,8 @@ class Stack:
         ended = self._run(command, verb, show)
         if ended.gone:
             raise ToolError(ended.gone)
-        if ended.code != 0 and ended.interrupted:
+        if ended.interrupted:
+            # Pulumi can exit with 0 after an interruption that left resources.
             name = self._cloud.name
             left = (
                 "Nothing was created. Run the command again"
@@ -214,7 +215,11 @@ class Stack:
         def stop_reason() -> str:
             if state is not None and state.supervisor.alive():
                 problem = self._starting.problem() if self._starting else ""
-                return f"{verb} ended: {problem}. Start it again: hpkit local stop --name {name}" if problem else ""
+                stop, start = (
+                    f"hpkit local stop --name {name}",
+                    f"hpkit local {verb} --stack {self._name} --name {name}",
+                )
+                return f"{verb} ended: {problem}. Start again: {stop} && {start}" if problem else ""
             if state is not None and self._cloud.has_record():
                 why = f"the supervisor of the local cloud {name} was killed"
                 return f"{verb} stopped, because {why}. {again} --name {name}"

@@ -76,7 +76,7 @@ def test_an_interruption_says_what_is_left_of_it(monkeypatch, instance, verb, me
     for name in ("_await_others", "_prepare", "lift_protection"):
         monkeypatch.setattr(stack, name, lambda: None)
     monkeypatch.setattr(Stack, "_which", lambda _: ())
-    monkeypatch.setattr(stack, "_run", lambda *_: Ended(1, interrupted=True, gone=""))
+    monkeypatch.setattr(stack, "_run", lambda *_: Ended(0, interrupted=True, gone=""))
     keeps = r"The local cloud one keeps running. To stop it: hpkit local stop --name one"
     with pytest.raises(InterruptionError, match=f"^{verb} was interrupted. {message}. {keeps}$"):
         stack.run(verb)

@@ -1,7 +1,7 @@
 """Losses of teams: every amount and right that the change lowers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,7 @@ from hpkit.changes.review.cost import group_cost, pool_cost, total
 from hpkit.changes.review.formatting import as_fraction, decreased
 from hpkit.changes.review.model import Loss, MoneyChange, Risk
 from hpkit.config.models.registry import Registry
-from hpkit.plan.capacity import DIMENSIONS, borrow_percent, usage
+from hpkit.plan.capacity import DIMENSIONS, borrow_percent, dimensions_of, usage
 from hpkit.plan.existing import team_buckets
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
@@ -56,7 +56,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             if decreased(share.quota) or decreased(share.elastic)
         }
         less = {
-            (team.name, share.instance_type)
+            (team.name, share.instance_type): as_fraction(share.borrow_limit.after)
             for team in diff.teams
             for share in team.shares
             if decreased(share.borrowable) or decreased(share.borrow_limit)
@@ -64,7 +64,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
         losses += [
             each
             for each in _of_staying(diff.before, diff.after)
-            if (each.team, each.instance_type) not in (fewer | less if each.what.startswith("borrowable ") else fewer)
+            if (each.team, each.instance_type) not in fewer and not _follows(each, less)
         ]
     return tuple(
         sorted(
@@ -77,6 +77,17 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             ),
         )
     )
+
+
+def _follows(loss: Loss, limits: Mapping[tuple[str, str], Fraction]) -> bool:
+    """Return whether an amount falls no further than the limit in instances, which is listed."""
+    limit = limits.get((loss.team, loss.instance_type or ""))
+    instance = find_instance_type(loss.instance_type or "")
+    measure = loss.what.removeprefix("borrowable ")
+    if limit is None or instance is None or measure == loss.what:
+        return False
+    of_one = dict(zip(DIMENSIONS, dimensions_of(instance), strict=True)).get(measure) or 0
+    return as_fraction(loss.after) >= limit * as_fraction(of_one)
 
 
 def _team(team: TeamChange) -> Iterator[Loss]:

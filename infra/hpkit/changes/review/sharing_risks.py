@@ -61,7 +61,7 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
                 if idle.changed
                 else f"unallocated {arrow(quantity(change.unallocated.before), quantity(change.unallocated.after))}"
             )
-        if victims:
+        if victims and causes:
             yield Risk(
                 "borrowing",
                 "attention",

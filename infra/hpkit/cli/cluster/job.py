@@ -130,6 +130,7 @@ def new(
 
     from hpkit.cluster.jobs.checkpoints import Checkpoints
     from hpkit.cluster.jobs.new import manifest, service_of, team_of, verdict
+    from hpkit.errors import InputError
 
     plan = choose_stack(stack)
     team_plan = team_of(plan, team)
@@ -164,7 +165,12 @@ def new(
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"{output} can't be written: {error.strerror}; specify another file with --output"
+            ) from None
 
 
 def _name(name: str) -> str:

@@ -176,7 +176,9 @@ def _print_team(plan: Plan, team: _Team, table: tuple[TypeQuota, ...]) -> None:
         own = _share_of(team.name, quota)
         assert own is not None  # noqa: S101 - the table has only types with a share
         others = [share for share in quota.teams if share.team != team.name]
-        lenders = listing([f"{share.team} {amount(share.lendable)}" for share in others if share.lendable])
+        # Others may have only what its limit doesn't cover, such as other MIG profiles.
+        usable = own.borrowable or not own.borrow_limit
+        lenders = listing([f"{share.team} {amount(share.lendable)}" for share in others if share.lendable and usable])
         borrowers = listing([share.team for share in others if share.borrowable and own.lendable])
         lines.append(
             f"{quota.instance_type}: borrows {amount(own.borrowable)} at most (strategy {team.strategy}, limit "

@@ -103,6 +103,10 @@ _EXPECTED = {
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
     "date_type": "a date",
+    **dict.fromkeys(
+        ("date_and_time", "datetime_from_date_parsing", "timezone_aware"),
+        "a date and time with its zone, such as `2027-01-31T02:00:00Z`",
+    ),
     "bucket_name": "a name that S3 allows: no IP address, and without the beginnings and endings that S3 reserves",
     "max_run_time": "at most the limit: a longer run time would be rejected",
     "grace_period": f"at most {LONGEST_GRACE}: other teams get the quota at once, and wait for the instances",

@@ -128,7 +128,7 @@ DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
 _MOST_OF_A_NAME = 40
 
 # As S3 documents the names of general purpose buckets.
-BUCKET_PATTERN = r"^[a-z0-9](\.?[a-z0-9-])*\.?[a-z0-9]$"
+BUCKET_PATTERN = r"^[a-z0-9](\.?[a-z0-9-])*(\.[a-z0-9]|[a-z0-9-][a-z0-9])$"
 _RESERVED = re.compile(r"\d+(\.\d+){3}|(xn--|sthree-|amzn-s3-demo-).*|.*(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)")
 
 
@@ -138,7 +138,7 @@ def _bucket_name(name: str) -> str:
     return name
 
 
-BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN, min_length=3, max_length=63), AfterValidator(_bucket_name)]
+BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN, max_length=63), AfterValidator(_bucket_name)]
 
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 # The name of an image; source: Distribution, reference.

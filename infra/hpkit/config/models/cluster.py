@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from hpkit.config.models.base import Api, Model
 
@@ -103,7 +104,7 @@ class DrainPolicy(Model):
 def _with_time(value: object) -> object:
     """Reject a number, which pydantic reads as seconds, and a date without a time."""
     if not isinstance(value, str) or "T" not in value:
-        raise ValueError("no time")
+        raise PydanticCustomError("date_and_time", "no time")
     return value
 
 
