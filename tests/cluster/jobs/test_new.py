@@ -227,6 +227,10 @@ def test_a_new_version_of_a_deployment_needs_no_more_quota_than_it_has(plan):
     lends = team.spec.model_copy(update={"sharing": team.spec.sharing.model_copy(update={"strategy": "Lend"})})
     narrow = dataclasses.replace(plan, teams=(dataclasses.replace(team, spec=lends),))
     assert [each.check for each in check(read_manifests("f", text_of(document)), narrow)] == ["rollout"]
+    # Kubernetes deletes one pod if both bounds round to 0.
+    for bounds in ({"maxSurge": 0}, {"maxSurge": 0, "maxUnavailable": "25%"}):
+        document["spec"]["strategy"] = {"rollingUpdate": bounds}
+        assert list(check(read_manifests("f", text_of(document)), narrow)) == []
 
 
 def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):

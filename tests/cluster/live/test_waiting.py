@@ -275,3 +275,12 @@ def test_preemptions_are_counted():
     assert reason.startswith(
         "it was preempted 3 times, most recently because the team that lent the quota reclaimed it"
     )
+
+
+def test_a_warning_belongs_to_the_deployment_of_its_replicaset_alone():
+    warned = [
+        Warned(JOHN, kind, name, "FailedCreate", "no", NOW)
+        for kind, name in (("ReplicaSet", "vllm-new-7f"), ("HorizontalPodAutoscaler", "vllm"))
+    ]
+    jobs = Jobs(observed(warnings=tuple(warned)))
+    assert [jobs.warning(JOHN, name) for name in ("vllm", "vllm-new", "vllm-new-7f")] == [None, warned[0], warned[0]]

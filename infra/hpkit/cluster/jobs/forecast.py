@@ -281,7 +281,10 @@ def _in_order(
             observed = _without(observed, jobs, task.replaces or ())
         forecast = predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended)
         if task.replaces is not None:
-            forecast = replace(forecast, reason=f"{forecast.reason}; it replaces the existing {task.owner_kind}")
+            existing = f"the existing {task.owner_kind}"
+            is_rollout = task.owner_kind == "Deployment"
+            words = f"it replaces {existing}" if is_rollout else f"{existing} of its name must be deleted first"
+            forecast = replace(forecast, reason=f"{forecast.reason}; {words}")
         forecasts.append(forecast)
         if forecast.fate in ("now", "borrowing", "unknown"):
             starting.append(task.uid)

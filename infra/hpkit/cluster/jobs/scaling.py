@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 
 from hpkit.cluster.jobs.fits import fit
@@ -94,12 +96,20 @@ def breaches_of_rollout(spec: Mapping[Any, Any], pods: PodTemplate, plan: Plan, 
 
 
 def deleted_first(spec: Mapping[Any, Any], count: int) -> int:
-    """Return how many of a Deployment's pods a rollout deletes before new ones are ready."""
+    """Return how many of a Deployment's pods a rollout deletes before new ones are ready.
+
+    If both bounds round to 0, it deletes one (Kubernetes, ResolveFenceposts).
+    """
     strategy = mapping(spec.get("strategy"))
     if strategy.get("type") == "Recreate":
         return count
-    text = str(mapping(strategy.get("rollingUpdate")).get("maxUnavailable", "25%"))
-    number = text.removesuffix("%")
+    rolling = mapping(strategy.get("rollingUpdate"))
+    surge, unavailable = (_of(rolling.get(key, "25%"), count) for key in ("maxSurge", "maxUnavailable"))
+    return math.floor(unavailable) if unavailable >= 1 or surge > 0 else 1
+
+
+def _of(bound: Any, count: int) -> Fraction:
+    number = str(bound).removesuffix("%")
     if not number.isdecimal():
-        return 0
-    return int(number) * count // 100 if text.endswith("%") else int(number)
+        return Fraction(0)
+    return Fraction(int(number) * count, 100) if str(bound).endswith("%") else Fraction(int(number))

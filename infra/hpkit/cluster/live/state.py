@@ -73,11 +73,13 @@ class Jobs:
             for name in dict.fromkeys((pod.task or "", pod.owner_name)):
                 self._pods[pod.namespace, name].append(pod)
         for warning in self.observed.warnings:
-            if warning.reason in _NOT_CAUSES or warning.kind in ("Pod", "Workload"):
+            if warning.reason in _NOT_CAUSES or warning.kind in ("Pod", "Workload", "HorizontalPodAutoscaler"):
                 continue
-            # Under its own name, and the names from which a controller could have derived it.
-            for dash in re.finditer("-|$", warning.name):
-                self._warnings[warning.namespace, warning.name[: dash.start()]].append(warning)
+            # Under its own name, and the names from which a controller could have derived it. A ReplicaSet's name is
+            # its Deployment's with one more part.
+            names = [warning.name[: dash.start()] for dash in re.finditer("-|$", warning.name)]
+            for name in names[-2:] if warning.kind == "ReplicaSet" else names:
+                self._warnings[warning.namespace, name].append(warning)
         self._by_name = {(pod.namespace, pod.name): pod for pod in self.observed.pods}
         self._queues = {queue.name: queue for queue in self.observed.queues}
 

@@ -438,7 +438,8 @@ class _Reading:
         # The nearest section has the most path steps in common with the key's own place.
         shared = [_steps_in_common(place, path) for place, _ in in_the_file]
         nearest_homes = [each for each, steps in zip(in_the_file, shared, strict=True) if steps == max(shared)]
-        return nearest_homes[0] if len(nearest_homes) == 1 else None
+        # Entries of lists describe different things: a key of one isn't meant for an entry of another list.
+        return nearest_homes[0] if len(nearest_homes) == 1 and not _are_entries(around, nearest_homes[0][0]) else None
 
     def _sections(self, path: Path, homes: Iterable[Path], *, suited: bool) -> list[Path]:
         """Return the sections that a key can be moved to; suited: those that accept the type of its value."""
@@ -812,6 +813,11 @@ def _lowers_protection(home: Path, key: str) -> bool:
 def _is_within(path: Path, home: Path) -> bool:
     """Return whether a path is in a part that reduces protection already, on purpose."""
     return bool({*path[:-1]} & {*home} & {*_LOWERING})
+
+
+def _are_entries(path: Path, home: Path) -> bool:
+    """Return whether two paths are entries of different lists."""
+    return bool(path and home) and isinstance(path[-1], int) and home[-1] in (0, ANY) and path[:-1] != home[:-1]
 
 
 def _steps_in_common(home: Path, path: Path) -> int:
