@@ -8,8 +8,8 @@ from generate import team_rights
 from generate.catalog import METRICS_FILE, hyperpod_text, kueue_metrics_text, service_model_text
 from generate.create_cluster import without_key_text
 from generate.pages import COMMANDS_FILE, commands_page, deployer_policy_page, examples_text, policies_page, rules_page
-from generate.sdk import resource_files
 from generate.site import JSON_PAGE, json_page
+from generate.urns import urn_files
 from hpkit.config.schema.reference import reference
 from hpkit.project import project_root
 
@@ -35,12 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     check = parser.parse_args().check
-    # The program uses these classes, and files that are generated from recordings need their new versions.
-    stale = _written(resource_files(), only_check=check)
-    if not (check and stale):
-        from generate.urns import urn_files
-
-        stale += _written({name: make() for name, make in FILES.items()} | urn_files(), only_check=check)
+    stale = _written({name: make() for name, make in FILES.items()} | urn_files(), only_check=check)
     if check and stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}; run `make generate`\n")
         return 1

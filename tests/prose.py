@@ -12,8 +12,6 @@ from pathlib import Path
 from hpkit.project import project_root
 
 CODE = ("infra", "policies", "local", "whatif", "generate")
-# Its texts come from the resource plugin and from the AWS API.
-GENERATED = "infra/hpkit/program/sdk"
 # Code, queries and patterns aren't prose.
 NOT_PROSE = re.compile(r"[{}]{2}|[=!]=|::|\\[bdswA-Z]|\bself\.|\$\(| -Name |^\s*[\[{(<#/]")
 
@@ -64,8 +62,6 @@ def markdown(source: str) -> str:
 def main() -> None:
     """Write the texts of each module into a file of its name in the directory."""
     for path in sorted(path for folder in CODE for path in (project_root() / folder).rglob("*.py")):
-        if path.is_relative_to(project_root() / GENERATED):
-            continue
         target = Path(sys.argv[1]) / f"{path.relative_to(project_root())}.md"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(markdown(path.read_text(encoding="utf-8")), encoding="utf-8", errors="replace")

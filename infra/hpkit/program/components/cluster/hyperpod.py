@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -11,12 +11,9 @@ import pulumi_kubernetes as k8s
 from hpkit.config.models.base import Model
 from hpkit.config.models.cluster import (
     AutoPatch,
-    EnvironmentConfig,
     InstanceGroup,
     InstanceGroupBase,
-    RestrictedInstanceGroupsConfig,
     ScheduledUpdate,
-    TieredStorage,
 )
 from hpkit.plan.endpoint import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
@@ -27,77 +24,45 @@ from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.network import Network
 from hpkit.program.components.common.base import Component, DeployContext
 from hpkit.program.components.storage.aws_storage import ON_CREATE, Storage
-from hpkit.program.sdk import AutoscaledGroup, Cluster, Readiness
-from hpkit.program.sdk import types as api
-from hpkit.program.sdk.types import (
-    ClusterAutoPatchConfig,
-    ClusterInstanceGroupSpecification,
-    ClusterKubernetesConfig,
-    ClusterLifeCycleConfig,
-    ClusterRestrictedInstanceGroupsConfig,
-    ClusterRestrictedInstanceGroupSpecification,
-    ClusterTieredStorageConfig,
-    ScheduledUpdateConfig,
-    Tag,
-    VpcConfig,
-)
+from hpkit.program.sdk import AutoscaledGroup, Cluster, Object, Readiness
 
 __all__ = ["Dependencies", "HyperPod", "tags_of"]
 
 # The file's keys are the API's names, so a section is mostly the model's own dump.
-_Group = ClusterInstanceGroupSpecification | ClusterRestrictedInstanceGroupSpecification
 # Settings of a group that the API has under the same names.
 _SHARED: Final = {"training_plan_arn", "instance_storage_configs", "threads_per_core"}
 _ORDINARY: Final = {"instance_type", "min_instance_count", "image_id", "image_release_version", "network_interface"}
 
 
-def _add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) -> None:
-    """Add an ordinary group's instances, and their image."""
-    spec = group.spec
+def _capacity(spec: InstanceGroup) -> dict[str, Any]:
+    """Return an ordinary group's instances, and their image."""
+    config: dict[str, Any] = {}
     if spec.instance_types:
         config["instanceRequirements"] = {"instanceTypes": list(spec.instance_types)}
     if spec.is_spot:
         config["capacityRequirements"] = {"spot": {}}
-    config.update(cast("ClusterInstanceGroupSpecification", _stated(spec, _ORDINARY)))
-    _add_instances(config, group)
+    return config | _stated(spec, _ORDINARY | _SHARED)
 
 
-def _add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
-    """Add the settings that all groups' instances share."""
-    config.update(cast("Any", _stated(group.spec, _SHARED)))
-
-
-def _add_upkeep(config: ClusterInstanceGroupSpecification, spec: InstanceGroup) -> None:
-    """Add how nodes of an ordinary group are checked, labelled, patched and updated."""
-    _add_checks(config, spec)
+def _upkeep(spec: InstanceGroup) -> dict[str, Any]:
+    """Return how nodes of an ordinary group are checked, labelled, patched and updated."""
+    config = _checks(spec)
     kubernetes = _stated(spec, {"labels", "taints"})
     if kubernetes:
-        config["kubernetesConfig"] = cast("ClusterKubernetesConfig", kubernetes)
+        config["kubernetesConfig"] = kubernetes
     if spec.auto_patch is not None:
-        config["autoPatchConfig"] = cast("ClusterAutoPatchConfig", _update(spec.auto_patch))
+        config["autoPatchConfig"] = _update(spec.auto_patch)
+    return config
 
 
-def _add_checks(config: _Group, spec: InstanceGroupBase) -> None:
-    """Add how nodes of any group are checked, and when their AMI is updated."""
+def _checks(spec: InstanceGroupBase) -> dict[str, Any]:
+    """Return how nodes of any group are checked, and when their AMI is updated."""
+    config: dict[str, Any] = {}
     if spec.deep_health_checks:
         config["onStartDeepHealthChecks"] = list(spec.deep_health_checks)
     if spec.scheduled_update is not None:
-        config["scheduledUpdateConfig"] = cast("ScheduledUpdateConfig", _update(spec.scheduled_update))
-
-
-def _environment(spec: EnvironmentConfig) -> api.EnvironmentConfig:
-    """Return the environment of a restricted group as the API takes it."""
-    return cast("api.EnvironmentConfig", _stated(spec))
-
-
-def _shared_environment(spec: RestrictedInstanceGroupsConfig) -> ClusterRestrictedInstanceGroupsConfig:
-    """Return the shared settings of all restricted groups in the API's format."""
-    return cast("ClusterRestrictedInstanceGroupsConfig", _stated(spec))
-
-
-def _tiered_storage(spec: TieredStorage) -> ClusterTieredStorageConfig:
-    """Return managed tiered checkpointing as the API takes it."""
-    return cast("ClusterTieredStorageConfig", _stated(spec))
+        config["scheduledUpdateConfig"] = _update(spec.scheduled_update)
+    return config
 
 
 def _stated(spec: Model, names: set[str] | None = None) -> dict[str, Any]:
@@ -196,7 +161,7 @@ class HyperPod(Component):
             },
             instance_groups=[self._group(group) for group in plan.groups],
             restricted_instance_groups=[self._restricted_group(group) for group in plan.restricted_groups] or None,
-            restricted_instance_groups_config=_shared_environment(spec.restricted_instance_groups_config)
+            restricted_instance_groups_config=_stated(spec.restricted_instance_groups_config)
             if spec.restricted_instance_groups_config
             else None,
             node_provisioning_mode="Continuous",
@@ -205,7 +170,7 @@ class HyperPod(Component):
             auto_scaling={"mode": "Enable", "autoScalerType": "Karpenter"} if plan.spec.karpenter is not None else None,
             autoscaled_instance_groups=autoscaled or None,
             allow_delete_instance_groups=list(plan.spec.allow_delete.instance_groups) or None,
-            tiered_storage_config=_tiered_storage(spec.tiered_storage) if spec.tiered_storage else None,
+            tiered_storage_config=_stated(spec.tiered_storage) if spec.tiered_storage else None,
             tags=tags_of(plan),
             opts=self.child(
                 after=[*storage.ready, *identity.for_nodes, *network.connectivity, *after],
@@ -259,35 +224,34 @@ class HyperPod(Component):
                 opts=self.child(after=[self.cluster]),
             )
 
-    def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:
+    def _group(self, group: GroupPlan) -> Object:
         spec = group.spec
-        config: ClusterInstanceGroupSpecification = {
+        return {
             "instanceGroupName": spec.name,
             "instanceCount": spec.instance_count,
             "executionRole": spec.execution_role or self._identity.node_role_arn or "",
             "overrideVpcConfig": self._place(group),
             "lifeCycleConfig": self._lifecycle(spec),
+            **_capacity(spec),
+            **_upkeep(spec),
         }
-        _add_capacity(config, group)
-        _add_upkeep(config, spec)
-        return config
 
-    def _restricted_group(self, group: RestrictedGroupPlan) -> ClusterRestrictedInstanceGroupSpecification:
+    def _restricted_group(self, group: RestrictedGroupPlan) -> Object:
         spec = group.spec
-        config: ClusterRestrictedInstanceGroupSpecification = {
+        config = {
             "instanceGroupName": spec.name,
             "instanceType": spec.instance_type,
             "instanceCount": spec.instance_count,
             "executionRole": spec.execution_role,
             "overrideVpcConfig": self._place(group),
+            **_stated(spec, _SHARED),
+            **_checks(spec),
         }
         if spec.environment_config is not None:
-            config["environmentConfig"] = _environment(spec.environment_config)
-        _add_instances(config, group)
-        _add_checks(config, spec)
+            config["environmentConfig"] = _stated(spec.environment_config)
         return config
 
-    def _place(self, group: GroupPlan | RestrictedGroupPlan) -> VpcConfig:
+    def _place(self, group: GroupPlan | RestrictedGroupPlan) -> Object:
         if group.spec.override_vpc_config is not None:
             override = group.spec.override_vpc_config
             return {"subnets": list(override.subnets), "securityGroupIds": list(override.security_group_ids)}
@@ -296,7 +260,7 @@ class HyperPod(Component):
             "securityGroupIds": list(self._network.security_group_ids),
         }
 
-    def _lifecycle(self, spec: InstanceGroup) -> ClusterLifeCycleConfig:
+    def _lifecycle(self, spec: InstanceGroup) -> Object:
         if spec.lifecycle_script is None:
             return {"sourceS3Uri": self._storage.lifecycle_uri or "", "onCreate": ON_CREATE}
         folder: pulumi.Input[str]
@@ -306,7 +270,7 @@ class HyperPod(Component):
         return {"sourceS3Uri": folder, "onCreate": script}
 
 
-def tags_of(plan: Plan) -> list[Tag] | None:
+def tags_of(plan: Plan) -> list[Object] | None:
     """Return the plan's tags as the SageMaker API takes them; None where hpkit manages none."""
     if not plan.spec.manage_tags:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -18,8 +18,7 @@ from hpkit.plan.model import Plan, QuotaResource
 from hpkit.program.components.cluster.eks import Eks
 from hpkit.program.components.cluster.hyperpod import tags_of
 from hpkit.program.components.common.base import Component, KubernetesObject
-from hpkit.program.sdk import ClusterSchedulerConfig, ComputeQuota, Readiness
-from hpkit.program.sdk.types import ComputeQuotaConfig, SchedulerConfig
+from hpkit.program.sdk import ClusterSchedulerConfig, ComputeQuota, Object, Readiness
 
 __all__ = ["Governance", "Scheduling", "kueue_runs"]
 
@@ -58,7 +57,7 @@ class Governance(Component):
                 description=team.spec.description,
                 cluster_arn=cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.spec.fair_share_weight},
-                compute_quota_config=cast("ComputeQuotaConfig", team.quota_config),
+                compute_quota_config=team.quota_config,
                 activation_state=None if team.spec.activation_state == "Enabled" else team.spec.activation_state,
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
@@ -71,11 +70,8 @@ class Governance(Component):
         self.register_outputs({"teams": sorted(self.quotas)})
 
 
-def _scheduler_config(policy: ClusterPolicy) -> SchedulerConfig:
-    config: SchedulerConfig = {
-        "fairShare": policy.fair_share,
-        "idleResourceSharing": policy.idle_resource_sharing,
-    }
+def _scheduler_config(policy: ClusterPolicy) -> Object:
+    config: dict[str, Any] = {"fairShare": policy.fair_share, "idleResourceSharing": policy.idle_resource_sharing}
     classes = sorted(policy.priority_classes, key=lambda each: (-each.weight, each.name))
     if classes:
         config["priorityClasses"] = [{"name": each.name, "weight": each.weight} for each in classes]

@@ -1,12 +1,10 @@
-"""The typed classes pass exactly the properties in the plugin's schema to the engine."""
+"""The resource classes pass exactly the properties in the plugin's schema to the engine."""
 
 import pulumi
 import pytest
 
 from hpkit.program import sdk as resources
 from hpkit.program.recording.record import answer_inline
-from hpkit.program.sdk import types
-from hpkit.program.sdk.properties import inputs_of
 from hpkit_provider.schema.package import package_schema
 
 SCHEMA = package_schema()["resources"]
@@ -72,11 +70,20 @@ def test_a_quota_reaches_the_engine_in_the_apis_names(engine):
 
 
 @pytest.mark.parametrize("token", SCHEMA)
-def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(token):
+def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(token, engine):
     body, name = SCHEMA[token], token.rpartition(":")[2]
-    keys = getattr(types, f"{name}Inputs").__annotations__
-    resource = getattr(resources, name)
-    outputs = set(body["properties"]) - set(body["inputProperties"])
-    assert set(inputs_of(resource, keys)) == set(body["inputProperties"]) | outputs
-    required = [key for key, kind in keys.items() if not kind.__forward_arg__.startswith("NotRequired")]
-    assert set(inputs_of(object, dict.fromkeys(required))) == set(body["requiredInputs"])
+    hints = getattr(resources, f"_{name}Inputs").__annotations__
+    required = [key for key, hint in hints.items() if not hint.__forward_arg__.startswith("NotRequired")]
+
+    @pulumi.runtime.test
+    def program():
+        getattr(resources, name)("every", **dict.fromkeys(hints, "x"))
+        getattr(resources, name)("required", **dict.fromkeys(required, "x"))
+
+    program()
+    every, least = engine.registered
+    assert every.typ == token
+    assert set(every.inputs) == set(body["inputProperties"])
+    assert set(least.inputs) == set(body["requiredInputs"])
+    attributes = {value.key for value in vars(getattr(resources, name)).values() if hasattr(value, "key")}
+    assert attributes == set(body["properties"]) - set(body["inputProperties"])
