@@ -114,9 +114,43 @@ def test_a_job_for_which_no_node_has_room_does_not_start():
     )
     (small,) = predicted(job("john", "train", 1, gpus=1), running=running, flavors=flavors, **seen)
     assert small.fate == "now"
-    queues = (queue("john", 12, limit=6), queue("smith", 4, used=4))
-    (member,) = predicted(job("john", "train", 1), queues=queues, namespaces=("hyperpod-ns-john",), flavors=flavors)
-    assert member.reason.endswith("; whether nodes have room isn't known, because other teams' pods couldn't be read")
+    mine = {"running": running, "flavors": flavors, "namespaces": ("hyperpod-ns-john",), **seen}
+    full, open_ = predicted(job("john", "train", 1), job("john", "small", 1, gpus=1), **mine)
+    # What is visible of other namespaces can only be less, so other ends may not be enough.
+    assert (full.fate, full.reason, full.remedies) == ("waits", found.reason, ())
+    words = "; whether nodes have room isn't known, because pods of other namespaces couldn't be read"
+    assert (open_.fate, open_.reason) == ("unknown", f"it fits the own quota of john{words}")
+    (blind,) = predicted(job("john", "train", 1), unread=frozenset({"nodes"}), flavors=flavors)
+    assert (blind.fate, blind.reason.rpartition("because ")[2]) == ("unknown", "nodes couldn't be read")
+
+
+def test_a_node_that_runs_as_many_pods_as_its_kubelet_allows_has_no_room():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+    running, pods = (task("john", "tiny", 2, gpus=0, runs=True),), (pod("john", "tiny", "n1", 0),)
+    seen = {"running": running, "flavors": flavors, "pods": pods}
+    for limit, reason in (
+        (1, "quota is free, but no node has a place (allocatable.pods) free for a pod; tiny of john holds 1 pod on 1 "),
+        (2, "it fits the own quota of john"),
+    ):
+        (found,) = predicted(job("john", "train", 1), nodes=(node("n1", pods=limit),), **seen)
+        assert found.reason.startswith(reason)
+
+
+def test_of_jobs_in_one_file_only_those_start_that_fit_wherever_the_scheduler_places_the_first():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+    nodes = (node("n1"), node("n2"), node("n3"))
+    words = "; whether nodes have room depends on where the pods of first are placed"
+    for first, second, fate in (
+        # The scheduler spreads them, so no node is whole.
+        (job("john", "first", 2, gpus=2), job("john", "second", 2), "unknown"),
+        (job("john", "first", 1, gpus=2), job("john", "second", 2), "now"),
+        (job("john", "first", 2, gpus=2), job("john", "second", 1), "now"),
+        (job("john", "first", 2), job("john", "second", 1), "now"),
+        # Pods without accelerators leave enough CPUs everywhere.
+        (job("john", "first", 9, gpus=0), job("john", "second", 3), "now"),
+    ):
+        one, two = predicted(first, second, flavors=flavors, nodes=nodes)
+        assert (one.fate, two.fate, two.reason.endswith(words)) == ("now", fate, fate == "unknown")
 
 
 def test_pods_that_the_scheduler_places_first_use_the_room_of_nodes():

@@ -11,7 +11,7 @@ GPU = "nvidia.com/gpu"
 KIND = "ml.g5.12xlarge"
 
 
-def node(name, *layers, ready="True", gpus=4, marked=None, **spec):
+def node(name, *layers, ready="True", gpus=4, pods=49, marked=None, **spec):
     """Return a node; marked: labels of HyperPod."""
     labels = {
         **(marked or {}),
@@ -25,7 +25,7 @@ def node(name, *layers, ready="True", gpus=4, marked=None, **spec):
             "metadata": {"name": name, "labels": labels},
             "spec": spec,
             "status": {
-                "allocatable": {"cpu": "44610m", "memory": "168120Mi", GPU: str(gpus)},
+                "allocatable": {"cpu": "44610m", "memory": "168120Mi", GPU: str(gpus), "pods": str(pods)},
                 "conditions": [{"type": "Ready", "status": ready, "reason": "Kubelet", "message": ""}],
             },
         }

@@ -36,7 +36,7 @@ __all__ = ["JobCheck", "api_server", "check", "new"]
 _FATES = {
     "now": "starts at once",
     "borrowing": "starts by borrowing",
-    "unknown": "gets quota",
+    "unknown": "may start",
     "waits": "waits",
     "never": "never runs",
 }

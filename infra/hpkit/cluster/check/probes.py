@@ -199,15 +199,7 @@ def _team(plan: Plan, team: TeamPlan, types: set[str], image: str) -> Probe:
     if not usable:
         return Probe(title, outcome=("skipped", "no node of an instance type in its quota is ready"))
     job = manifest(
-        plan,
-        team,
-        kind="job",
-        name=NAME,
-        instance_type=usable[0],
-        count=1,
-        priority=None,
-        topology=None,
-        image=image,
+        plan, team, kind="job", name=NAME, instance_type=usable[0], count=1, priority=None, topology=None, image=image
     )
     mounts = has_team_volumes(plan)
     template = job["spec"]["template"]

@@ -189,7 +189,7 @@ def predict(
         then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
         remedies = tuple(room(jobs, task, queue, simulation, places, preempted))
         return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
-    unknown = places.unknown(task, queue)
+    unknown = places.unknown(task, queue, without=(*preempted, *ended))
     return Forecast(
         task,
         "unknown" if unknown else "borrowing" if start.borrowed else "now",

@@ -77,14 +77,7 @@ class Kubernetes:
         found = self.find(f"/apis/{group}")
         return None if found is None else f"/apis/{found['preferredVersion']['groupVersion']}"
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def _call(self, method: str, path: str, *, query: Query = (), body: Mapping[str, Any] | None = None) -> Any:
         content = {"Content-Type": _TYPES[method]} if body is not None else {}
         headers = {"Accept": "application/json", **content, **self._headers}
         request = self._client.param_serialize(

@@ -1,7 +1,8 @@
 """Finds out whether nodes have room for a task's pods, which quota doesn't say, and which jobs hold the parts.
 
-It places pods as closely as possible. Nothing is known for nodes that Karpenter adds, for pods whose place depends on
-other pods, or if pods of other teams couldn't be read.
+It says that nodes lack room if the pods don't fit however closely they're placed. The scheduler spreads pods
+(kube-scheduler, NodeResourcesFit: LeastAllocated), so it says that nodes have room only if they have for any order.
+Neither is known for nodes that Karpenter adds, for pods whose place depends on other pods, or next to unread pods.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import ceil
 from typing import Any, Final
 
 from hpkit.cluster.live.model import KubernetesNode, Pod, Queue, Task, TaskPods, main_resource
@@ -23,6 +25,10 @@ from hpkit.text.formatting import listing, plural
 __all__ = ["Places"]
 
 _SHOWN: Final = 3
+_NEEDED: Final = {"nodes", "pods", "resourceflavors"}
+# Of Node.status.allocatable: how many pods the kubelet runs. The scheduler counts it like a resource.
+_PODS: Final = "pods"
+_ONE: Final = Decimal(1)
 Amounts = Mapping[str, Decimal]
 
 
@@ -34,14 +40,67 @@ class Places:
     simulation: CohortSimulation
     starting: Collection[str] = ()
 
+    @property
+    def unread(self) -> str:
+        """Return what couldn't be read of nodes and their pods; "" if all was."""
+        observed = self.jobs.observed
+        kinds = sorted(observed.unread & _NEEDED)
+        return listing(kinds) or ("" if observed.namespaces is None else "pods of other namespaces")
+
     def lacking(self, task: Task, queue: Queue, *, without: Collection[str] = ()) -> str:
         """Return why the nodes have no room for a task's pods; "" if they have, or if that isn't known.
 
         without: UIDs of tasks that end before.
         """
-        observed = self.jobs.observed
-        if observed.namespaces is not None or observed.unread & {"nodes", "pods", "resourceflavors"}:
+        if self.jobs.observed.unread & _NEEDED:
             return ""
+        there = self._there(without)
+        free = self._free(there)
+        for _, pods, nodes in self._earlier(task, without):
+            _placed(pods, nodes, free)
+        for pods in sorted(_sets(task), key=lambda each: -each.requests.get(main_resource(each.requests), Decimal(0))):
+            candidates = self._candidates(pods, queue)
+            if candidates is None:
+                return ""
+            if not candidates:
+                return "no ready node has the labels that its pods require and only taints that they tolerate"
+            fitting = _placed(pods, candidates, free)
+            if fitting < _least(pods):
+                scarce = _scarce(pods, candidates, free)
+                return f"{_words(pods, fitting, scarce)}{self._holding(candidates, there, scarce)}"
+        return ""
+
+    def unknown(self, task: Task, queue: Queue, *, without: Collection[str] = ()) -> str:
+        """Return why it isn't known whether the nodes have room for a task's pods; "" if it is."""
+        rules = dict.fromkeys(rule for pods in task.pod_sets for rule in _not_computed(pods.spec))
+        if rules:
+            return f"whether nodes fit depends on {listing([*rules])}, which hpkit doesn't compute"
+        if self.jobs.observed.nodes and any(self._candidates(pods, queue) is None for pods in task.pod_sets):
+            return "its pods may wait until nodes for them have been added"
+        if self.unread:
+            return f"whether nodes have room isn't known, because {self.unread} couldn't be read"
+        return self._depends(task, queue, without)
+
+    def _depends(self, task: Task, queue: Queue, without: Collection[str]) -> str:
+        """Return that nodes have room only if other pods are placed well; "" if they have wherever those are."""
+        free = self._free(self._there(without))
+        own = [(task, pods, self._candidates(pods, queue) or []) for pods in _sets(task)]
+        placed = (*self._earlier(task, without), *own)
+        for _, pods, nodes in own:
+            names = {node.name for node in nodes}
+            others = [
+                (owner, other)
+                for owner, other, theirs in placed
+                if other is not pods and any(node.name in names for node in theirs)
+            ]
+            if nodes and _surely_placed(pods, nodes, free, [other for _, other in others]) < _least(pods):
+                owners = listing([*dict.fromkeys(owner.owner_name for owner, _ in others)], _SHOWN)
+                return f"whether nodes have room depends on where the pods of {owners} are placed"
+        return ""
+
+    def _there(self, without: Collection[str]) -> Mapping[str, list[Pod]]:
+        """Return the pods on each node; without: UIDs of tasks that end before."""
+        observed = self.jobs.observed
         gone = {
             (pod.namespace, pod.name) for each in observed.tasks if each.uid in without for pod in self.jobs.pods(each)
         }
@@ -49,24 +108,15 @@ class Places:
         for pod in observed.pods:
             if pod.node is not None and pod.phase != "Failed" and (pod.namespace, pod.name) not in gone:
                 there[pod.node].append(pod)
-        free = {node.name: _left(node, there[node.name]) for node in observed.nodes}
-        self._place_earlier(task, without, free)
-        for pods in sorted(
-            task.pod_sets, key=lambda each: -each.requests.get(main_resource(each.requests), Decimal(0))
-        ):
-            nodes = self._candidates(pods, queue)
-            if nodes is None:
-                return ""
-            if not nodes:
-                return "no ready node has the labels that its pods require and only taints that they tolerate"
-            fitting = _placed(pods, nodes, free)
-            if fitting < (pods.count if pods.least is None else pods.least):
-                scarce = _scarce(pods, nodes, free)
-                return f"{_words(pods, fitting, scarce)}{self._holding(nodes, there, scarce)}"
-        return ""
+        return there
 
-    def _place_earlier(self, task: Task, without: Collection[str], free: dict[str, dict[str, Decimal]]) -> None:
-        """Use the nodes' room for pods that the scheduler places before a task's."""
+    def _free(self, there: Mapping[str, Sequence[Pod]]) -> dict[str, dict[str, Decimal]]:
+        return {node.name: _left(node, there.get(node.name, ())) for node in self.jobs.observed.nodes}
+
+    def _earlier(
+        self, task: Task, without: Collection[str]
+    ) -> Iterator[tuple[Task, TaskPods, Sequence[KubernetesNode]]]:
+        """Yield pods that the scheduler places before a task's, with their tasks and the nodes that they may use."""
         queues = {each.name: each for each in self.jobs.observed.queues}
         for other in self.jobs.observed.tasks:
             left = 0
@@ -75,28 +125,11 @@ class Places:
             elif other.has("Admitted") and other.created <= task.created and other.uid not in (task.uid, *without):
                 unplaced = (pod.unplaced for pod in self.jobs.pods(other) if pod.node is None)
                 left = sum(not words or "Insufficient" in words for words in unplaced)
-            for pods in other.pod_sets if left and other.queue in queues else ():
+            for pods in _sets(other) if left and other.queue in queues else ():
                 count = min(left, pods.count)
                 left -= count
                 if count and (nodes := self._candidates(pods, queues[other.queue])):
-                    _placed(replace(pods, count=count), nodes, free)
-
-    def unknown(self, task: Task, queue: Queue) -> str:
-        """Return why it isn't known whether the nodes have room for a task's pods; "" if it is."""
-        observed = self.jobs.observed
-        flavors = {flavor for pods in task.pod_sets for flavor in self.simulation.flavors_of(pods, queue)}
-        if observed.namespaces is not None and any(
-            quota.used and flavor in flavors
-            for other in observed.queues
-            if other.name != queue.name and not observed.sees(other.namespace, "pods")
-            for (flavor, _), quota in other.quotas.items()
-        ):
-            return "whether nodes have room isn't known, because other teams' pods couldn't be read"
-        rules = dict.fromkeys(rule for pods in task.pod_sets for rule in _not_computed(pods.spec))
-        if rules:
-            return f"whether nodes fit depends on {listing([*rules])}, which hpkit doesn't compute"
-        is_elastic = observed.nodes and any(self._candidates(pods, queue) is None for pods in task.pod_sets)
-        return "its pods may wait until nodes for them have been added" if is_elastic else ""
+                    yield other, replace(pods, count=count), nodes
 
     def _candidates(self, pods: TaskPods, queue: Queue) -> list[KubernetesNode] | None:
         """Return the nodes to which pods may go; None if more can be added, or none exists yet."""
@@ -133,21 +166,30 @@ class Places:
         for node in nodes:
             for pod in there[node.name]:
                 task = tasks.get((pod.namespace, pod.task or ""))
-                amount = pod.requests.get(resource, Decimal(0))
+                amount = {**pod.requests, _PODS: _ONE}.get(resource, Decimal(0))
                 if task is not None and amount:
                     ending = " (ending)" if pod.deleted is not None else ""
                     name = f"{self.jobs.owner(task)[1]} of {task.team}{ending}"
                     held[name] += amount
                     on[name].add(node.name)
         names = sorted(held, key=lambda name: (-held[name], name))
-        parts = [f"{name} holds {counted(held[name], resource)} on {plural(len(on[name]), 'node')}" for name in names]
+        parts = [f"{name} holds {_amount(held[name], resource)} on {plural(len(on[name]), 'node')}" for name in names]
         return f"; {listing(parts, _SHOWN)}" if parts else ""
+
+
+def _sets(task: Task) -> list[TaskPods]:
+    """Return a task's pods; each also uses one of the pods that a node can run."""
+    return [replace(pods, requests={**pods.requests, _PODS: _ONE}) for pods in task.pod_sets]
+
+
+def _least(pods: TaskPods) -> int:
+    return pods.count if pods.least is None else pods.least
 
 
 def _left(node: KubernetesNode, pods: Sequence[Pod]) -> dict[str, Decimal]:
     left = dict(node.allocatable)
     for pod in pods:
-        for name, amount in pod.requests.items():
+        for name, amount in (*pod.requests.items(), (_PODS, _ONE)):
             left[name] = left.get(name, Decimal(0)) - amount
     return left
 
@@ -155,12 +197,7 @@ def _left(node: KubernetesNode, pods: Sequence[Pod]) -> dict[str, Decimal]:
 def _placed(pods: TaskPods, nodes: Sequence[KubernetesNode], free: dict[str, dict[str, Decimal]]) -> int:
     """Return how many of the pods fit, and use the nodes' room for them."""
     rooms = {node.name: _room(free[node.name], pods.requests) for node in nodes}
-    asked = pods.topology
-    if asked is not None and asked.mode == "required" and asked.level is not None:
-        under: defaultdict[str, list[KubernetesNode]] = defaultdict(list)
-        for node in nodes:
-            under[node.labels.get(asked.level, "")].append(node)
-        nodes = max(under.values(), key=lambda each: sum(rooms[node.name] for node in each), default=[])
+    nodes = max(_domains(pods, nodes), key=lambda each: sum(rooms[node.name] for node in each), default=[])
     left = pods.count
     for node in sorted(nodes, key=lambda node: rooms[node.name]):
         taken = min(left, rooms[node.name])
@@ -170,11 +207,45 @@ def _placed(pods: TaskPods, nodes: Sequence[KubernetesNode], free: dict[str, dic
     return pods.count - left
 
 
+def _surely_placed(
+    pods: TaskPods, nodes: Sequence[KubernetesNode], free: Mapping[str, Amounts], others: Sequence[TaskPods]
+) -> int:
+    """Return how many of the pods fit at least, wherever other pods are placed before.
+
+    Others take room only from nodes where all of them together make a resource scarce. There, each of them takes the
+    room of as many pods as its request of that resource has, rounded up.
+    """
+    asked = {name: amount for name, amount in pods.requests.items() if amount}
+    total = {name: sum(each.requests.get(name, Decimal(0)) * each.count for each in others) for name in asked}
+    fitting = []
+    for domain in _domains(pods, nodes):
+        scarce, exposed, rooms = set[str](), 0, 0
+        for node in domain:
+            room = _room(free[node.name], asked)
+            left = {name: free[node.name].get(name, Decimal(0)) - total[name] for name in asked}
+            short = {name for name, amount in asked.items() if left[name] // amount < room}
+            scarce, exposed, rooms = scarce | short, exposed + (room if short else 0), rooms + room
+        lost = sum(
+            each.count * max((ceil(each.requests.get(name, 0) / asked[name]) for name in scarce), default=0)
+            for each in others
+        )
+        fitting.append(rooms - min(exposed, lost))
+    return max(fitting, default=0)
+
+
+def _domains(pods: TaskPods, nodes: Sequence[KubernetesNode]) -> list[Sequence[KubernetesNode]]:
+    """Return the parts of nodes of which one must take all pods."""
+    asked = pods.topology
+    if asked is None or asked.mode != "required" or asked.level is None:
+        return [nodes]
+    under: defaultdict[str, list[KubernetesNode]] = defaultdict(list)
+    for node in nodes:
+        under[node.labels.get(asked.level, "")].append(node)
+    return [*under.values()]
+
+
 def _room(free: Amounts, requests: Amounts) -> int:
-    return min(
-        (max(0, int(free.get(name, Decimal(0)) // amount)) for name, amount in requests.items() if amount),
-        default=1_000,
-    )
+    return min(max(0, int(free.get(name, Decimal(0)) // amount)) for name, amount in requests.items() if amount)
 
 
 def _scarce(pods: TaskPods, nodes: Sequence[KubernetesNode], free: Mapping[str, Amounts]) -> list[str]:
@@ -186,8 +257,14 @@ def _scarce(pods: TaskPods, nodes: Sequence[KubernetesNode], free: Mapping[str, 
     return everywhere[:1] or [name for name in names if lacks[name]] or [main]
 
 
+def _amount(value: Decimal, name: str) -> str:
+    return plural(int(value), "pod") if name == _PODS else counted(value, name)
+
+
 def _words(pods: TaskPods, fitting: int, scarce: Sequence[str]) -> str:
-    amounts = listing([counted(pods.requests.get(name, Decimal(0)), name) for name in scarce])
+    amounts = listing(
+        ["a place (allocatable.pods)" if each == _PODS else counted(pods.requests[each], each) for each in scarce]
+    )
     level = "" if pods.topology is None or pods.topology.mode != "required" else f" under one {pods.topology.level}"
     if not fitting:
         return f"no node{level} has {amounts} free for a pod"

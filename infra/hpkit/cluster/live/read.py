@@ -89,12 +89,7 @@ def read(
     with ThreadPoolExecutor(max_workers=1) as pool:
         platform = pool.submit(_platform, session, clusters.hyperpod, clusters.eks, aws, unknown) if aws else None
         fields = _kubernetes(
-            session,
-            clusters.eks,
-            unknown,
-            settings=settings,
-            namespaces=namespaces,
-            on_workload=on_workload,
+            session, clusters.eks, unknown, settings=settings, namespaces=namespaces, on_workload=on_workload
         )
         return Observed(
             time=datetime.now(tz=UTC),
@@ -272,13 +267,7 @@ def _kubernetes(
     try:
         with api_client(session, eks) as client:
             api = Kubernetes(client)
-            return objects_of(
-                api,
-                unknown,
-                settings=settings,
-                namespaces=namespaces,
-                on_workload=on_workload,
-            )
+            return objects_of(api, unknown, settings=settings, namespaces=namespaces, on_workload=on_workload)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(

@@ -26,15 +26,7 @@ from hpkit.cluster.live.state import Jobs, State
 from hpkit.text.document import Quantity
 from hpkit.text.formatting import amount
 
-__all__ = [
-    "GroupStatus",
-    "Share",
-    "Status",
-    "TaskStatus",
-    "TeamStatus",
-    "policy_words",
-    "status_of",
-]
+__all__ = ["GroupStatus", "Share", "Status", "TaskStatus", "TeamStatus", "policy_words", "status_of"]
 
 # Values of SageMaker's ClusterInstanceStatus that don't end by themselves.
 _FAILING = ("Failure", "NotFound")

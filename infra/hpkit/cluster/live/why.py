@@ -193,7 +193,7 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
             "and `fairShare` is Disabled"
         )
     if observed.namespaces is not None:
-        more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
+        more = "pods and waiting tasks of other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     runs_at, words = start_time(observed, simulation)
     return replace(explanation, remedies=remedies, outlook=outlook, runs_at=runs_at, when=words)
@@ -326,7 +326,7 @@ def room(
     """Return which task's end would leave room on nodes for a task that has quota; ended: UIDs of tasks that end."""
     enough = [
         each
-        for each in simulation.running[:_MOST_TRIED]
+        for each in simulation.running[:_MOST_TRIED] * (not places.unread)
         if each.owner_name and not places.lacking(task, queue, without=(*ended, each.uid))
     ]
     yield from list(dict.fromkeys(_ends(jobs, each) for each in enough))[:_SHOWN]

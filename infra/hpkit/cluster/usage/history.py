@@ -197,13 +197,7 @@ def merged(old: History, new: History) -> History:
     for (team, instance_type), instances in {**dict.fromkeys(current, 0.0), **later}.items():
         if current.get((team, instance_type)) != instances:
             quotas.append(QuotaSpan(team, instance_type, instances, new.read[0]))
-    return History(
-        tuple(sorted((*old.read, *new.read))),
-        nodes,
-        tasks,
-        tuple(sorted(quotas, key=_begin)),
-        new.notes,
-    )
+    return History(tuple(sorted((*old.read, *new.read))), nodes, tasks, tuple(sorted(quotas, key=_begin)), new.notes)
 
 
 def _continued(
