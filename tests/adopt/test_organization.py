@@ -45,20 +45,12 @@ def groups_of(platform):
 
 def prepared(platform):
     return prepare(
-        platform,
-        organization="acme",
-        environment="prod",
-        file="stacks/acme.yaml",
-        today=datetime.date(2026, 11, 1),
+        platform, organization="acme", environment="prod", file="stacks/acme.yaml", today=datetime.date(2026, 11, 1)
     )
 
 
 def test_threads_per_core_that_nothing_reports_are_an_assumption():
-    groups = [
-        group("silent"),
-        group("said", ThreadsPerCore=1),
-        group("single", InstanceType="ml.m7g.4xlarge"),
-    ]
+    groups = [group("silent"), group("said", ThreadsPerCore=1), group("single", InstanceType="ml.m7g.4xlarge")]
     platform = live(cluster=cluster(InstanceGroups=groups))
     assert [each["threadsPerCore"] for each in groups_of(platform).values() if "threadsPerCore" in each] == [1]
     (assumed,) = file_of(platform).remarks.assumed
@@ -106,10 +98,7 @@ def test_network_and_kubernetes_are_named_as_they_are():
             {"Subnets": [SUBNETS["us-west-2a"]], "SecurityGroupIds": ["sg-0fffffffffffffff0"]},
             {
                 "availabilityZone": "us-west-2a",
-                "overrideVpcConfig": {
-                    "subnets": [SUBNETS["us-west-2a"]],
-                    "securityGroupIds": ["sg-0fffffffffffffff0"],
-                },
+                "overrideVpcConfig": {"subnets": [SUBNETS["us-west-2a"]], "securityGroupIds": ["sg-0fffffffffffffff0"]},
             },
         ),
     ],
@@ -118,8 +107,7 @@ def test_network_and_kubernetes_are_named_as_they_are():
 def test_a_group_is_said_to_be_where_it_is(override, message):
     own = {"OverrideVpcConfig": override} if override else {}
     platform = live(
-        cluster=cluster(InstanceGroups=[group(**own)]),
-        zones={**live().zones, "subnet-0cccccccccccccccc": "us-west-2a"},
+        cluster=cluster(InstanceGroups=[group(**own)]), zones={**live().zones, "subnet-0cccccccccccccccc": "us-west-2a"}
     )
     found = groups_of(platform)["gpu"]
     places = ("availabilityZone", "overrideVpcConfig")
@@ -245,11 +233,7 @@ def test_karpenters_groups_count_from_zero_and_its_pools_are_said():
                 "spec": {
                     "nodeClassRef": {"group": "g", "kind": "HyperpodNodeClass", "name": "burst"},
                     "requirements": [
-                        {
-                            "key": "node.kubernetes.io/instance-type",
-                            "operator": "In",
-                            "values": ["ml.g5.12xlarge"],
-                        }
+                        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["ml.g5.12xlarge"]}
                     ],
                     "expireAfter": "Never",
                 }
@@ -355,10 +339,7 @@ def test_limits_in_fractions_and_a_paused_team_are_those_of_the_file():
     slices = {"InstanceType": "ml.p4d.24xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 3}}
     limits = [{"InstanceType": "ml.g5.12xlarge", "Accelerators": 2, "VCpu": 24.0, "MemoryInGiB": 96.0}, slices]
     found = quota(ActivationState="Disabled")
-    found["ComputeQuotaConfig"]["ResourceSharingConfig"] = {
-        "Strategy": "LendAndBorrow",
-        "AbsoluteBorrowLimits": limits,
-    }
+    found["ComputeQuotaConfig"]["ResourceSharingConfig"] = {"Strategy": "LendAndBorrow", "AbsoluteBorrowLimits": limits}
     (team,) = file_of(live(quotas=[found])).data["teams"]
     assert (team["activationState"], team["sharing"]["absoluteBorrowLimits"]) == (
         "Disabled",
@@ -377,10 +358,7 @@ def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])},
-            "gpu has SlurmConfig",
-        ),
+        ({"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])}, "gpu has SlurmConfig"),
         (
             {"cluster": cluster(InstanceGroups=[group(InstanceStorageConfigs=[{"FsxLustreConfig": {}}])])},
             "gpu mounts an FSx file system",
@@ -414,7 +392,7 @@ def test_storage_interface_and_script_of_a_group_are_those_of_the_file():
     )
     (written,) = spec_of(live(cluster=cluster(InstanceGroups=[gpu])))["cluster"]["instanceGroups"]
     assert written["instanceStorageConfigs"] == [
-        {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": key["VolumeKmsKeyId"]}},
+        {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": key["VolumeKmsKeyId"]}}
     ]
     assert written["networkInterface"] == {"interfaceType": "efa-only"}
     assert written["lifecycleScript"] == "s3://sagemaker-scripts/run.sh"

@@ -19,10 +19,7 @@ from hpkit.cluster.jobs.new import service_of, team_of, workload_of
 from hpkit.config.models.inference import Inference
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
-from hpkit.program.components.admission.policies import (
-    policies_of,
-    policies_of_users,
-)
+from hpkit.program.components.admission.policies import policies_of, policies_of_users
 from hpkit_local.kubernetes.api import Api, crds_in
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.supervisor.services import services_of

@@ -17,23 +17,9 @@ from hpkit.cluster.live.differences import differences
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.parse import queue_of
 from hpkit.plan.model import Plan
-from hpkit_whatif.admission import (
-    Admitted,
-    Event,
-    PodSetAssignment,
-    Preempted,
-    Workload,
-)
+from hpkit_whatif.admission import Admitted, Event, PodSetAssignment, Preempted, Workload
 
-__all__ = [
-    "Scheduler",
-    "apart",
-    "event_differences",
-    "object_differences",
-    "policy_request",
-    "quota_requests",
-    "run",
-]
+__all__ = ["Scheduler", "apart", "event_differences", "object_differences", "policy_request", "quota_requests", "run"]
 
 Document = dict[str, Any]
 # Far below any value in a scenario, so that no two events happen at the same time.

@@ -12,21 +12,22 @@ from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, que
 
 PLAN = load_stack("handson-dev").plans["dev"]
 TEAMS = (queue("john", 12, limit=6), queue("smith", 4, limit=4))
+FLAVORS = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
 
-def job(team, name, pods, *, kind="Job", gpus=4, priority=None):
+def job(team, name, pods, *, kind="Job", gpus=4, priority=None, **spec):
     labels = {"kueue.x-k8s.io/priority-class": priority} if priority else {}
     metadata = {"name": name, "namespace": f"hyperpod-ns-{team}", "labels": labels}
     # The queues here count only GPUs.
     resources = {"requests": {"cpu": 0, "memory": 0}, "limits": {GPU: gpus}}
-    template = {"spec": {"containers": [{"resources": resources}]}}
+    template = {"spec": {"containers": [{"resources": resources}], **spec}}
     counts = {"replicas": pods} if kind == "Deployment" else {"parallelism": pods}
     return {"kind": kind, "metadata": metadata, "spec": {**counts, "template": template}}
 
 
 def predicted(*jobs, running=(), queues=TEAMS, fair=FAIR, **more):
-    seen = observed(queues=queues, tasks=running, **more)
+    seen = observed(queues=queues, tasks=running, flavors=FLAVORS, **more)
     return list(predict_all(seen, tasks_of(jobs, PLAN, seen), fair_sharing=fair))
 
 
@@ -103,31 +104,28 @@ def test_an_instance_type_of_another_team_does_not_matter():
 
 
 def test_a_job_for_which_no_node_has_room_does_not_start():
-    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
     running = (task("john", "part", 2, gpus=3, runs=True),)
     seen = {"nodes": (node("n1"), node("n2")), "pods": (pod("john", "part", "n1", 3), pod("john", "part", "n2", 3))}
-    (found,) = predicted(job("john", "train", 1), running=running, flavors=flavors, **seen)
+    (found,) = predicted(job("john", "train", 1), running=running, **seen)
     assert (found.fate, found.remedies) == ("waits", ("task part ends",))
     assert found.reason == (
         f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes. Kueue admits "
         "it, and it holds quota while its pods wait"
     )
-    (small,) = predicted(job("john", "train", 1, gpus=1), running=running, flavors=flavors, **seen)
+    (small,) = predicted(job("john", "train", 1, gpus=1), running=running, **seen)
     assert small.fate == "now"
-    mine = {"running": running, "flavors": flavors, "namespaces": ("hyperpod-ns-john",), **seen}
+    mine = {"running": running, "namespaces": ("hyperpod-ns-john",), **seen}
     full, open_ = predicted(job("john", "train", 1), job("john", "small", 1, gpus=1), **mine)
     # What is visible of other namespaces can only be less, so other ends may not be enough.
     assert (full.fate, full.reason, full.remedies) == ("waits", found.reason, ())
     words = "; whether nodes have room isn't known, because pods of other namespaces couldn't be read"
     assert (open_.fate, open_.reason) == ("unknown", f"it fits the own quota of john{words}")
-    (blind,) = predicted(job("john", "train", 1), unread=frozenset({"nodes"}), flavors=flavors)
+    (blind,) = predicted(job("john", "train", 1), unread=frozenset({"nodes"}))
     assert (blind.fate, blind.reason.rpartition("because ")[2]) == ("unknown", "nodes couldn't be read")
 
 
 def test_a_node_that_runs_as_many_pods_as_its_kubelet_allows_has_no_room():
-    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
-    running, pods = (task("john", "tiny", 2, gpus=0, runs=True),), (pod("john", "tiny", "n1", 0),)
-    seen = {"running": running, "flavors": flavors, "pods": pods}
+    seen = {"running": (task("john", "tiny", 2, gpus=0, runs=True),), "pods": (pod("john", "tiny", "n1", 0),)}
     for limit, reason in (
         (1, "quota is free, but no node has a place (allocatable.pods) free for a pod; tiny of john holds 1 pod on 1 "),
         (2, "it fits the own quota of john"),
@@ -136,8 +134,51 @@ def test_a_node_that_runs_as_many_pods_as_its_kubelet_allows_has_no_room():
         assert found.reason.startswith(reason)
 
 
+def test_the_priority_is_that_of_the_label_or_else_of_the_pods_class():
+    """As ExtractPriority of Kueue 0.19.2; the scheduler preempts pods by their own class."""
+    low = task("john", "low", 1, runs=True, priority=5)
+    seen = {"queues": (queue("john", 4, limit=0),), "running": (low,), "priority_classes": {"high": 10, "none": 0}}
+    classes = {"pod_priorities": {"urgent": 10, "low": 1, "": 7, "system-node-critical": 2000}}
+    labelled = job("john", "train", 1, kind="Deployment")
+    labelled["spec"]["template"]["metadata"] = {"labels": {"kueue.x-k8s.io/priority-class": "high"}}
+    urgent, kubeflow = {"priorityClassName": "urgent"}, job("john", "train", 1, kind="PyTorchJob")
+    last, first = (job("john", "x", 1, gpus=2, **each)["spec"] for each in ({"priorityClassName": "low"}, urgent))
+    kubeflow["spec"] = {"pytorchReplicaSpecs": {"Worker": last, "Master": first}}
+    for asked, more, fate, reason in (
+        (job("john", "train", 1), {}, "waits", "too little of its quota"),
+        (job("john", "train", 1), classes, "now", ""),
+        (job("john", "train", 1, **urgent), classes, "now", ""),
+        (job("john", "train", 1, priority="none", **urgent), classes, "waits", "too little of its quota"),
+        (kubeflow, classes, "now", ""),
+        (labelled, {}, "now", ""),
+        (
+            job("john", "train", 1, **urgent),
+            {"unread": frozenset({"priorityclasses"})},
+            "unknown",
+            "its priority isn't known, because the PriorityClass urg",
+        ),
+        (job("john", "train", 1, priority="gone"), {}, "never", "Kueue creates no task for it, because the Workload"),
+    ):
+        (found,) = predicted(asked, **seen, **more)
+        assert (found.fate, reason in found.reason) == (fate, True), (asked, found)
+
+
+def test_pods_that_the_scheduler_can_preempt_leave_open_whether_nodes_have_room():
+    seen = {"nodes": (node("n1"),), "running": (task("john", "part", 1, gpus=3, runs=True),)}
+    seen |= {"pods": (pod("john", "part", "n1", 3),), "pod_priorities": {"high": 9}, "priority_classes": {"none": 0}}
+    for spec, fate in (
+        ({}, "waits"),
+        ({"priorityClassName": "high"}, "unknown"),
+        ({"priorityClassName": "high", "preemptionPolicy": "Never"}, "waits"),
+    ):
+        (found,) = predicted(job("john", "train", 1, priority="none", **spec), **seen)
+        assert found.fate == fate
+        assert ("only if the scheduler preempts pods with a lower Prio" in found.reason) == (fate == "unknown")
+    (small,) = predicted(job("john", "small", 1, gpus=1), **seen)
+    assert "pods with a higher PriorityClass, if nodes have no room" in small.may_be_preempted_by
+
+
 def test_of_jobs_in_one_file_only_those_start_that_fit_wherever_the_scheduler_places_the_first():
-    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
     nodes = (node("n1"), node("n2"), node("n3"))
     words = "; whether nodes have room depends on where the pods of first are placed"
     for first, second, fate in (
@@ -149,21 +190,17 @@ def test_of_jobs_in_one_file_only_those_start_that_fit_wherever_the_scheduler_pl
         # Pods without accelerators leave enough CPUs everywhere.
         (job("john", "first", 9, gpus=0), job("john", "second", 3), "now"),
     ):
-        one, two = predicted(first, second, flavors=flavors, nodes=nodes)
+        one, two = predicted(first, second, nodes=nodes)
         assert (one.fate, two.fate, two.reason.endswith(words)) == ("now", fate, fate == "unknown")
 
 
 def test_pods_that_the_scheduler_places_first_use_the_room_of_nodes():
-    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
-    nodes = {"flavors": flavors, "nodes": (node("n1"), node("n2"))}
+    nodes = {"nodes": (node("n1"), node("n2"))}
     several = predicted(job("john", "serve", 3, kind="Deployment", gpus=3), **nodes)
     assert [each.fate for each in several] == ["now", "now", "waits"]
     # One pod of an admitted job has no node yet, and gets the next one that becomes free.
     part = task("john", "part", 2, gpus=3, runs=True)
-    placed, unplaced = (
-        pod("john", "part", "n1", 3),
-        replace(pod("john", "part", None, 3), unplaced="2 Insufficient gpu"),
-    )
+    placed, unplaced = pod("john", "part", "n1", 3), pod("john", "part", None, 3)
     for words, fates in (("2 Insufficient gpu", ["waits"]), ("", ["waits"]), ("claim not found", ["now"])):
         pods = (placed, replace(unplaced, unplaced=words))
         found = predicted(job("john", "train", 1), running=(part,), pods=pods, **nodes)
@@ -171,9 +208,8 @@ def test_pods_that_the_scheduler_places_first_use_the_room_of_nodes():
 
 
 def test_a_pod_gets_a_node_that_a_later_pod_frees_by_preemption():
-    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
     lent = task("smith", "lent", 2, gpus=3, runs=True)
-    seen = {"nodes": [node(f"n{number}") for number in range(4)], "flavors": flavors}
+    seen = {"nodes": [node(f"n{number}") for number in range(4)]}
     pods = (pod("smith", "lent", "n0", 3), pod("smith", "lent", "n1", 3))
     found = predicted(job("john", "serve", 4, kind="Deployment", gpus=3), running=(lent,), pods=pods, **seen)
     assert [(each.fate, each.preempts) for each in found] == [*[("now", ())] * 3, ("now", ("lent of smith",))]

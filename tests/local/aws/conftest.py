@@ -22,11 +22,7 @@ class Cloud:
     """Clients of one endpoint, and functions that create what tests need."""
 
     def __init__(
-        self,
-        endpoint: RunningEndpoint,
-        clock: ManualClock | None = None,
-        *,
-        client: Callable[[str], Any] | None = None,
+        self, endpoint: RunningEndpoint, clock: ManualClock | None = None, *, client: Callable[[str], Any] | None = None
     ) -> None:
         self.endpoint = endpoint
         self.clock = clock

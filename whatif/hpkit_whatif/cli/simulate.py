@@ -154,12 +154,7 @@ _MOST_ITEMS = 3
 @click.argument("scenario", metavar="SCENARIO")
 @stack_option("Stack whose teams share capacity, such as handson-dev")
 @output_options(
-    "text",
-    "json",
-    documents=(
-        "hpkit_whatif.simulate.report:Simulation",
-        "hpkit_whatif.cli.simulate:SimulationList",
-    ),
+    "text", "json", documents=("hpkit_whatif.simulate.report:Simulation", "hpkit_whatif.cli.simulate:SimulationList")
 )
 @click.option("--seed", type=int, metavar="N", help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
@@ -213,11 +208,7 @@ def output_of(report: "Report", code: int = 0) -> Output:
     """Return a report in each format."""
     from hpkit_whatif.simulate.report import Simulation
 
-    return Output(
-        code,
-        text=lambda: _table(report),
-        json=lambda: json_document(Simulation.model_validate(report)),
-    )
+    return Output(code, text=lambda: _table(report), json=lambda: json_document(Simulation.model_validate(report)))
 
 
 def _table(report: "Report") -> str:
@@ -234,7 +225,7 @@ def _table(report: "Report") -> str:
     console.print(
         f"{percent(cluster.utilization)} of {figure(cluster.capacity)} instances in use, "
         f"{percent(cluster.idle_quota)} of the quotas idle, {plural(cluster.preemptions, 'preemption')}, "
-        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} of waiting ({cost})",
+        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} of waiting ({cost})"
     )
     for line in report.warnings:
         console.print(f"warning: {line}")

@@ -225,11 +225,7 @@ class _Policies:
         every = (*levers, *groups)
         start: State = (*state, *(group.base for group in groups))
         best, best_outcome = cheapest(
-            every,
-            start,
-            outcome,
-            lambda states: self.outcomes_for(every, states, seeds),
-            monthly.__getitem__,
+            every, start, outcome, lambda states: self.outcomes_for(every, states, seeds), monthly.__getitem__
         )
         counts = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
         costs = []

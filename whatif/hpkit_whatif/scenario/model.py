@@ -68,9 +68,7 @@ def _duration(value: Any) -> float:
 
 
 Seconds = Annotated[
-    float,
-    BeforeValidator(_duration),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": f"^(?:{_PART})+$|^0$"}),
+    float, BeforeValidator(_duration), WithJsonSchema({"type": ["string", "integer"], "pattern": f"^(?:{_PART})+$|^0$"})
 ]
 _Positive = Annotated[int, Field(ge=1, le=MOST_PODS)]
 # Beyond any instance, and small enough to multiply.
@@ -134,8 +132,7 @@ class TaskSpec(_Size):
     )
     run: Seconds | None = Field(default=None, description="Run time after the pods are ready. Default: endless.")
     start: Seconds = Field(
-        default=0.0,
-        description="Time until the pods are ready, each time the task is admitted. For gang scheduling.",
+        default=0.0, description="Time until the pods are ready, each time the task is admitted. For gang scheduling."
     )
 
 

@@ -465,10 +465,5 @@ class Recorder:
 
 def _report(task: Task) -> TaskReport:
     return TaskReport(
-        task.workload.name,
-        task.team,
-        task.instance_type,
-        task.instances,
-        task.workload.priority,
-        task.workload.created,
+        task.workload.name, task.team, task.instance_type, task.instances, task.workload.priority, task.workload.created
     )

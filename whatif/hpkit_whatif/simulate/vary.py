@@ -21,16 +21,7 @@ from hpkit_whatif.scenario.read import Source
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.workers import Cluster, simulate_plans
 
-__all__ = [
-    "MOST_POLICIES",
-    "NewValue",
-    "Result",
-    "Variation",
-    "changed",
-    "grid",
-    "sweep",
-    "variation",
-]
+__all__ = ["MOST_POLICIES", "NewValue", "Result", "Variation", "changed", "grid", "sweep", "variation"]
 
 MOST_POLICIES = 10_000
 _UNKNOWN_KEY = "CFG001"

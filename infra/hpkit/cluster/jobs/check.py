@@ -281,7 +281,14 @@ class _Job:
             yield from self._quota(team)
 
     def _say(
-        self, path: Path, check: str, message: str, fix: str, *, severity: Severity = "error", edit: Edit | None = None
+        self,
+        path: Path,
+        check: str,
+        message: str,
+        fix: str,
+        *,
+        severity: Severity = "error",
+        edit: Edit | None = None,
     ) -> JobFinding:
         line, column = position(self._document, (*self._unit.path, *path))
         return JobFinding(self._file, line, column, severity, check, message, fix, edit)

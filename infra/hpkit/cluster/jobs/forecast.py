@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
-from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, Unit, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, PodTemplate, Unit, templates, units
 from hpkit.cluster.jobs.resources import requests_of, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task
@@ -77,6 +77,11 @@ def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterat
 def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observed, plan: Plan) -> Iterator[Task]:
     labels = mapping(mapping(unit.content.get("metadata")).get("labels"))
     pods = [template for template in templates(unit) if template.count]
+    if any(template.alone for template in pods):
+        # Kueue queues the pods, and writes only this label of their Deployment into them (deployment_webhook.go).
+        rank = {PRIORITY: labels[PRIORITY]} if labels.get(PRIORITY) else {}
+        labels = {**mapping(mapping(pods[0].template.get("metadata")).get("labels")), **rank}
+    priority, unranked = _priority(unit, labels, pods, observed)
     sets = [
         {
             "name": f"pods-{index}",
@@ -117,14 +122,36 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
             },
             "spec": {
                 "queueName": team.local_queue,
-                "priority": observed.priority_classes.get(str(labels.get(PRIORITY)), 0),
+                "priority": priority,
                 "podSets": sets,
                 "maximumExecutionTimeSeconds": int(run_time) if run_time.isdecimal() else None,
             },
             "status": {"resourceRequests": requested},
         }
         task = task_of(document, {(team.namespace, team.local_queue): team.cluster_queue})
-        yield replace(task, replaces=tuple(existing[: first + copy]) if existing else None)
+        yield replace(task, replaces=tuple(existing[: first + copy]) if existing else None, unranked=unranked)
+
+
+def _priority(
+    unit: Unit, labels: Mapping[Any, Any], pods: Iterable[PodTemplate], observed: Observed
+) -> tuple[int, str]:
+    """Return the priority that Kueue gives to a task, and why it isn't known.
+
+    Sources: Kueue 0.19.2, ExtractPriority of pkg/controller/jobframework, and PriorityClass of Kubeflow's kinds.
+    """
+    policy = mapping(mapping(mapping(unit.content.get("spec")).get("runPolicy")).get("schedulingPolicy"))
+    of_pods = (mapping(each.template.get("spec")).get("priorityClassName") for each in pods)
+    label, name = labels.get(PRIORITY), next(filter(None, (policy.get("priorityClass"), *of_pods)), "")
+    kind, name, classes = (
+        ("WorkloadPriorityClass", label, observed.priority_classes)
+        if label
+        else ("PriorityClass", name, observed.pod_priorities)
+    )
+    if name in classes or not name:
+        return classes.get(name, 0), ""
+    if f"{kind.lower()}es" in observed.unread:
+        return 0, f"its priority isn't known, because the {kind} {name} couldn't be read"
+    return 0, f"Kueue creates no task for it, because the {kind} {name} doesn't exist"
 
 
 def _written(per_pod: Mapping[str, int], count: int) -> dict[str, str]:
@@ -164,6 +191,8 @@ def predict(
     never = simulation.never()
     if never is not None:
         return Forecast(task, "never", never, remedies=tuple(fewer_pods(simulation, task, never=True)))
+    if task.unranked:
+        return Forecast(task, "unknown" if "couldn't be read" in task.unranked else "never", task.unranked)
     start, preempted = simulation.start()
     names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
     preempts = tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in preempted)
@@ -196,7 +225,7 @@ def predict(
         "; ".join(filter(None, (_reason(start, task), unknown, *_limits(observed, start, preempted, task)))),
         borrows_from=_teams(observed, start.lenders),
         preempts=preempts,
-        may_be_preempted_by=tuple(_preemptors(observed, queue, start, fair=bool(fair_sharing))),
+        may_be_preempted_by=tuple(_preemptors(observed, queue, start, places.rank(task), fair=bool(fair_sharing))),
         preempted=preempted,
     )
 
@@ -226,8 +255,10 @@ def _teams(observed: Observed, queues: Iterable[str]) -> tuple[str, ...]:
     return tuple(teams[each] for each in queues)
 
 
-def _preemptors(observed: Observed, queue: Queue, start: Start, *, fair: bool) -> Iterator[str]:
-    """Yield whose tasks can preempt the task later, by the queues' policies."""
+def _preemptors(observed: Observed, queue: Queue, start: Start, rank: float, *, fair: bool) -> Iterator[str]:
+    """Yield whose tasks can preempt the task later, by the queues' policies; rank: the priority of its pods."""
+    if any(value > rank for name, value in observed.pod_priorities.items() if not name.startswith("system-")):
+        yield "pods with a higher PriorityClass, if nodes have no room"
     if queue.within != "Never":
         equal = " or, if they're older, equal" if queue.within == "LowerOrNewerEqualPriority" else ""
         yield f"tasks of its own team with a higher{equal} priority"

@@ -15,6 +15,7 @@ from typing import Any, Final
 from hpkit.config.models.governance import Workload
 from hpkit.kueue.configuration import JOB_RESOURCES
 from hpkit.plan.pods import mapping, mappings
+from hpkit.plan.team_limits import REPLICA_TYPES
 
 __all__ = [
     "CREATABLE",
@@ -185,8 +186,10 @@ def _stays_up(kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 
 def _replicas(kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
     key = _REPLICA_SPECS[kind]
-    for name, each in mapping(spec.get(key)).items():
-        given = mapping(each)
+    types = mapping(spec.get(key))
+    # In Kueue's order.
+    for name in sorted(types, key=lambda each: ((*REPLICA_TYPES[key], each).index(each), str(each))):
+        given = mapping(types[name])
         yield from _made(("spec", key, name, "template"), _whole(given.get("replicas", 1)), given.get("template"))
 
 

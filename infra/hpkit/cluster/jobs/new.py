@@ -22,7 +22,15 @@ from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
-__all__ = ["manifest", "priorities_of", "resources_of", "service_of", "team_of", "verdict", "workload_of"]
+__all__ = [
+    "manifest",
+    "priorities_of",
+    "resources_of",
+    "service_of",
+    "team_of",
+    "verdict",
+    "workload_of",
+]
 
 _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
 # Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: hpkit's choice.

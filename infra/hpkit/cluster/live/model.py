@@ -260,7 +260,7 @@ class Task:
     run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction. project: its
     pods' label app.kubernetes.io/part-of. evictions: how often Kueue evicted it, by reason. reclaimed: pods that have
     ended, and whose quota it no longer uses. replaces: of a new one, UIDs of its object's
-    existing tasks that end before; None if there are none.
+    existing tasks that end before; None if there are none. unranked: of a new one, why its priority isn't known.
     """
 
     name: str
@@ -285,6 +285,7 @@ class Task:
     evictions: Mapping[str, int] = field(default_factory=dict)
     reclaimed: int = 0
     replaces: tuple[str, ...] | None = None
+    unranked: str = ""
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:
@@ -333,7 +334,7 @@ class Pod:
 
     - task: the name of its Workload, if Kueue admitted it.
     - owner_kind, owner_name, template: the controller that created it, and the hash of a Deployment's template.
-    - phase, ready: as Kubernetes reports them; deleted: when its deletion's grace period ends.
+    - priority: the scheduler's. phase, ready: as in the API; deleted: when the deletion's grace period ends.
     - unplaced: why the scheduler finds no node.
     - stuck: why a container doesn't run: Kubernetes' reason and message.
     - evicted: why it was ended from outside, or exceeded its memory: a text.
@@ -344,6 +345,7 @@ class Pod:
     node: str | None
     task: str | None
     requests: Mapping[str, Decimal]
+    priority: int = 0
     owner_kind: str = ""
     owner_name: str = ""
     template: str = ""
@@ -385,6 +387,7 @@ class Observed:
 
     stopped: stopPolicy of stopped LocalQueues, by namespace and name. unread: the kinds of which nothing was read, in
     the plural. namespaces: where pods, events, LocalQueues and Workloads were read; None is everywhere.
+    priority_classes: Kueue's. pod_priorities: of Kubernetes' PriorityClasses; "" is the default's.
     kueue_configuration: the text of Kueue's own configuration.
     """
 
@@ -397,6 +400,7 @@ class Observed:
     warnings: tuple[Warned, ...] = ()
     pools: tuple[NodePool, ...] = ()
     priority_classes: Mapping[str, int] = field(default_factory=dict)
+    pod_priorities: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
     stopped: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -463,6 +463,7 @@ def pod_of(document: Mapping[str, Any]) -> Pod:
         node=spec.get("nodeName"),
         task=(metadata.get("annotations") or {}).get("kueue.x-k8s.io/workload"),
         requests=_pod_requests(spec),
+        priority=spec.get("priority") or 0,
         owner_kind=owner.get("kind", ""),
         owner_name=owner.get("name", ""),
         template=(metadata.get("labels") or {}).get("pod-template-hash", ""),

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import ceil
+from math import ceil, inf
 from typing import Any, Final
 
 from hpkit.cluster.live.model import KubernetesNode, Pod, Queue, Task, TaskPods, main_resource
@@ -54,7 +54,7 @@ class Places:
         """
         if self.jobs.observed.unread & _NEEDED:
             return ""
-        there = self._there(without)
+        there = self._there(without, self.rank(task))
         free = self._free(there)
         for _, pods, nodes in self._earlier(task, without):
             _placed(pods, nodes, free)
@@ -93,20 +93,31 @@ class Places:
                 for owner, other, theirs in placed
                 if other is not pods and any(node.name in names for node in theirs)
             ]
+            if nodes and _surely_placed(pods, nodes, free, ()) < _least(pods):
+                return "nodes have room only if the scheduler preempts pods with a lower PriorityClass"
             if nodes and _surely_placed(pods, nodes, free, [other for _, other in others]) < _least(pods):
                 owners = listing([*dict.fromkeys(owner.owner_name for owner, _ in others)], _SHOWN)
                 return f"whether nodes have room depends on where the pods of {owners} are placed"
         return ""
 
-    def _there(self, without: Collection[str]) -> Mapping[str, list[Pod]]:
-        """Return the pods on each node; without: UIDs of tasks that end before."""
+    def rank(self, task: Task) -> float:
+        """Return the scheduler's priority of pods for which it preempts lower ones; infinite if it isn't known."""
+        classes = self.jobs.observed.pod_priorities
+        specs = [pods.spec for pods in task.pod_sets if pods.spec.get("preemptionPolicy") != "Never"]
+        names = [spec.get("priorityClassName") or "" for spec in specs]
+        return max((classes.get(name, inf if name else 0) for name in names), default=-inf)
+
+    def _there(self, without: Collection[str], rank: float = -inf) -> Mapping[str, list[Pod]]:
+        """Return the pods on each node, from a priority on; without: UIDs of tasks that end before."""
         observed = self.jobs.observed
         gone = {
             (pod.namespace, pod.name) for each in observed.tasks if each.uid in without for pod in self.jobs.pods(each)
         }
         there: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in observed.pods:
-            if pod.node is not None and pod.phase != "Failed" and (pod.namespace, pod.name) not in gone:
+            if pod.node is None or pod.phase == "Failed" or pod.priority < rank:
+                continue
+            if (pod.namespace, pod.name) not in gone:
                 there[pod.node].append(pod)
         return there
 

@@ -60,8 +60,8 @@ _QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
 _NAMESPACED: Final = ("pods", "events", "localqueues", "workloads")
 _KUEUE_CONFIGURATION: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 # Kinds that a team's members can't read.
-_NOT_OF_MEMBERS: Final = ("configmaps", "nodepools")
-_KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
+_NOT_OF_MEMBERS: Final = ("configmaps", "nodepools", "priorityclasses")
+_KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools", "priorityclasses")
 
 
 def read(
@@ -313,6 +313,7 @@ class _Objects:
             "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
             "pods": ("/api/v1/pods", (_UNFINISHED,)),
             "events": ("/api/v1/events", (_WARNINGS,)),
+            "priorityclasses": ("/apis/scheduling.k8s.io/v1/priorityclasses", (_FROM_CACHE,)),
         }
         if kueue is not None:
             kinds = ("localqueues", "workloads", *_QUOTAS)
@@ -345,6 +346,11 @@ class _Objects:
             "pools": tuple(map(node_pool_of, lists.get("nodepools", ()))),
             "priority_classes": {
                 each["metadata"]["name"]: int(each["value"]) for each in lists.get("workloadpriorityclasses", ())
+            },
+            "pod_priorities": {
+                name: int(each["value"])
+                for each in lists.get("priorityclasses", ())
+                for name in (each["metadata"]["name"], *[""] * bool(each.get("globalDefault")))
             },
             "flavors": {each.name: each for each in map(flavor_of, lists.get("resourceflavors", ()))},
             "unread": frozenset(self._unread),

@@ -42,7 +42,10 @@ _QUEUES: Final = tuple(
         "resourceflavors.kueue.x-k8s.io",
     )
 )
-_LIST: Final = (("list", "nodes"), ("list", "pods"), ("list", "events"), *_QUEUES, ("list", "nodepools.karpenter.sh"))
+_LIST: Final = (
+    *(("list", resource) for resource in ("nodes", "pods", "events", "priorityclasses.scheduling.k8s.io")),
+    *(*_QUEUES, ("list", "nodepools.karpenter.sh")),
+)
 
 # Source of the actions: Service Authorization Reference; tests/program/iam/test_asked.py compares them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
