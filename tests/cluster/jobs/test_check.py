@@ -354,7 +354,14 @@ def test_a_deployment_of_which_some_pods_fit_is_warned_of():
     document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
     (found,) = findings(document)
     assert (found.severity, found.check) == ("warning", "quota")
-    assert found.message.startswith("at most 4 of its 5 pods can run at a time:")
+    assert found.message == "at most 4 of its 5 pods fit the quota and borrow limit of john"
+    # Their quota of CPUs would do for more.
+    document["spec"]["replicas"] = 300
+    tiny = {"limits": {"nvidia.com/gpu": 0, "cpu": "10m", "memory": "1Mi"}}
+    document["spec"]["template"]["spec"]["containers"][0]["resources"] = tiny
+    words = "at most 196 of its 300 pods find a place: a kubelet runs at most 49 pods on ml.g5.12xlarge"
+    (found,) = (each for each in findings(document) if each.check == "quota")
+    assert (found.severity, found.message, found.fix) == ("warning", words, "Run at most 196 pods")
 
 
 def contain(place, **asked):

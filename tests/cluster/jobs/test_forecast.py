@@ -104,18 +104,18 @@ def test_an_instance_type_of_another_team_does_not_matter():
 
 
 def test_a_job_for_which_no_node_has_room_does_not_start():
-    running = (task("john", "part", 2, gpus=3, runs=True),)
-    seen = {"nodes": (node("n1"), node("n2")), "pods": (pod("john", "part", "n1", 3), pod("john", "part", "n2", 3))}
-    (found,) = predicted(job("john", "train", 1), running=running, **seen)
+    seen = {"nodes": (node("n1"), node("n2")), "running": (task("john", "part", 2, gpus=3, runs=True),)}
+    seen |= {"pods": (pod("john", "part", "n1", 3), pod("john", "part", "n2", 3))}
+    (found,) = predicted(job("john", "train", 1), **seen)
     assert (found.fate, found.remedies) == ("waits", ("task part ends",))
     assert found.reason == (
         f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes. Kueue admits "
         "it, and it holds quota while its pods wait"
     )
-    (small,) = predicted(job("john", "train", 1, gpus=1), running=running, **seen)
+    (small,) = predicted(job("john", "train", 1, gpus=1), **seen)
     assert small.fate == "now"
-    mine = {"running": running, "namespaces": ("hyperpod-ns-john",), **seen}
-    full, open_ = predicted(job("john", "train", 1), job("john", "small", 1, gpus=1), **mine)
+    asked, mine = (job("john", "train", 1), job("john", "small", 1, gpus=1)), ("hyperpod-ns-john",)
+    full, open_ = predicted(*asked, namespaces=mine, **seen)
     # What is visible of other namespaces can only be less, so other ends may not be enough.
     assert (full.fate, full.reason, full.remedies) == ("waits", found.reason, ())
     words = "; whether nodes have room isn't known, because pods of other namespaces couldn't be read"
@@ -186,7 +186,6 @@ def test_of_jobs_in_one_file_only_those_start_that_fit_wherever_the_scheduler_pl
         (job("john", "first", 2, gpus=2), job("john", "second", 2), "unknown"),
         (job("john", "first", 1, gpus=2), job("john", "second", 2), "now"),
         (job("john", "first", 2, gpus=2), job("john", "second", 1), "now"),
-        (job("john", "first", 2), job("john", "second", 1), "now"),
         # Pods without accelerators leave enough CPUs everywhere.
         (job("john", "first", 9, gpus=0), job("john", "second", 3), "now"),
     ):
@@ -234,12 +233,9 @@ def test_a_run_past_the_end_of_its_training_plan_is_told():
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():
     fates = [each.fate for each in predicted(job("smith", "serve", 3, kind="Deployment"))]
     assert fates == ["now", "borrowing", "waits"]
-    ranked = predicted(
-        job("smith", "low", 1),
-        job("smith", "high", 2, priority="high"),
-        priority_classes={"high": 10},
-        queues=(queue("smith", 8, limit=0),),
-    )
+    classes, queues = {"high": 10}, (queue("smith", 8, limit=0),)
+    asked = (job("smith", "low", 1), job("smith", "high", 2, priority="high"))
+    ranked = predicted(*asked, priority_classes=classes, queues=queues)
     assert [each.fate for each in ranked] == ["now", "now"]
 
 

@@ -573,10 +573,7 @@ class _Job:
         yield self._say(
             ("spec",),
             "quota",
-            f"at most {result.most} of its {self._templates[0].count} pods can run at a time: the quota and borrow "
-            f"limit of {team.name} allow no more"
-            if one_by_one
-            else result.words,
+            result.words.removeprefix("it can never run: ").partition("; ")[0] if one_by_one else result.words,
             _less(result, self._plan, team),
             severity="warning" if one_by_one else "error",
         )
@@ -585,9 +582,9 @@ class _Job:
 def _less(result: Fit, plan: Plan, team: TeamPlan) -> str:
     if "doesn't count" in result.words:
         return "Remove that request"
-    if result.most or "borrow limit" in result.words:
+    if "borrow limit" in result.words:
         return f"Request less, or raise the quota of {team.name} (`hpkit quota --stack {plan.stack}`)"
-    return "Request less"
+    return f"Run at most {result.most} pods" if result.most else "Request less"
 
 
 def _mapping_in(content: Any, path: Path) -> Mapping[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -14,11 +14,13 @@ from hpkit.kueue.model import Model, PodSet, Workload, per_unit
 from hpkit.kueue.organization import model_of
 from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
-from hpkit.text.formatting import figure
+from hpkit.text.formatting import figure, listing
 
 __all__ = ["Fit", "fit"]
 
 _GIB: Final = 1024**3
+_NEVER: Final = "it can never run: "
+_PODS: Final = "pods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         large = frozenset(name for name in flavors if _too_small(provided.get(name, {}), pod_set) is None)
         if flavors and not large:
             return Fit("never", f"{_no_instance(provided, flavors, pod_set)}{_held(plan, model, team, pod_sets)}")
+        most = _places(plan, provided, large)
+        if most is not None and (pod_set.min_count or pod_set.count) > most:
+            limits = listing([f"{provided[name][_PODS]} pods on {name}" for name in sorted(large)])
+            words = f"at most {most} of its {pod_set.count} pods find a place: a kubelet runs at most {limits}"
+            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, pod_sets)}", most)
         sets.append(replace(pod_set, flavors=large))
     if not is_installed("simulator"):
         return Fit(
@@ -67,6 +74,13 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         "borrowing",
         f"it must borrow {_borrowed(over, provided)}: it waits until other teams lend that much, and can be preempted",
     )
+
+
+def _places(plan: Plan, provided: Mapping[str, Mapping[str, int]], types: Collection[str]) -> int | None:
+    """Return how many pods all instances of some types can run; None if that isn't known."""
+    counts = [(plan.capacity[name].maximum, provided[name].get(_PODS)) for name in types if name in plan.capacity]
+    known = [count * places for count, places in counts if count is not None and places is not None]
+    return sum(known) if known and len(known) == len(types) else None
 
 
 def _active(model: Model, team: TeamPlan) -> Model:
@@ -115,10 +129,8 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         else:
             low = middle
     if low:
-        words = (
-            f"it can never run: at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
-        )
-        return Fit("never", words, low)
+        words = f"at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
+        return Fit("never", f"{_NEVER}{words}", low)
     flavors = sorted({flavor for flavor, _ in _nominal(model, team)})
     return Fit(
         "never",
@@ -135,7 +147,7 @@ def _flavors(model: Model, team: TeamPlan, pods: PodSet) -> list[str]:
 
 def _for_pods(instance_type: InstanceType) -> dict[str, int]:
     """Return an instance's resources for pods, as far as the catalog knows them."""
-    amounts = {EFA: instance_type.efa_interfaces}
+    amounts = {EFA: instance_type.efa_interfaces, _PODS: instance_type.max_pods}
     if instance_type.accelerator_resource:
         amounts[instance_type.accelerator_resource] = instance_type.accelerators
     if instance_type.vcpu is not None and instance_type.memory_gib is not None:
