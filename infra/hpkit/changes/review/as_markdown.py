@@ -67,7 +67,7 @@ def _size(text: str) -> int:
 
 
 def _head(review: Review) -> Iterator[str]:
-    yield f"## {_MARKS[review.verdict]} {tables.headline(review)}"
+    yield f"## {_MARKS[review.verdict]} {escape(tables.headline(review))}"
     yield f"Compared with {escape(review.base)} (<code>{escape(review.commit[:12])}</code>)."
     for note in review.notes:
         yield f"> {escape(note)}"
@@ -94,7 +94,7 @@ def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
             ("new", comparison.new),
             ("fixed", comparison.fixed),
             ("waived", comparison.waived),
-            ("remaining", comparison.remaining),
+            ("already in the base", comparison.remaining),
         )
         if group
     )
@@ -172,9 +172,10 @@ def _findings(title: str, changes: FindingChanges) -> str:
             f"- <code>{escape(tables.location(finding))}</code> {finding.severity} "
             f"**{escape(tables.rule_and_path(finding))}**: "
             f"{escape(_short(finding.message))}. {escape(_short(finding.fix, end=_ADVICE))}"
-            for finding in group.findings
+            + (f" The same rule: {escape(_short(others))}" if others else "")
+            for finding, others in group.rules
         ]
-        parts += [f"**{group.title}** ({len(lines):,})", *_list(lines, _MOST)]
+        parts += [f"**{group.title}** ({len(group.findings):,})", *_list(lines, _MOST)]
     return _details(title, "\n\n".join(parts), is_open=bool(changes.new or changes.errors))
 
 

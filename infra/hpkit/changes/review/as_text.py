@@ -59,14 +59,17 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
 
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
     for group in tables.finding_groups(changes):
-        is_old = group.title == "Remaining"
+        is_old = group.title == tables.IN_BASE
         lines = [
             f"{tables.location(finding)} {finding.severity} {tables.rule_and_path(finding)}"
             # For an existing warning, `hpkit validate` shows more.
             + ("" if is_old and finding.severity == "warning" else f": {finding.message}. {finding.fix}")
-            for finding in group.findings
+            + (f" The same rule: {others}" if others else "")
+            for finding, others in group.rules
         ]
-        yield from _section(f"{group.title.lower()} findings", lines, width)
+        yield from _section(
+            f"findings {group.title.lower()}" if is_old else f"{group.title.lower()} findings", lines, width
+        )
 
 
 def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Builds the review from base and head of a change, given the files, findings and previews; no side effects."""
 
 import datetime
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hpkit.changes import Recorded, StackChange, change, change_of_plans
+from hpkit.changes import Recorded, StackChange, change, change_of_plans, renamed_group, renamed_parts
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
 from hpkit.changes.review.cost import maximum_cost, minimum_cost, platform_cost
 from hpkit.changes.review.losses import losses_of
@@ -31,22 +32,31 @@ from hpkit.checks import Finding
 from hpkit.checks.waivers import covers
 from hpkit.config.models.organization import Waiver
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import plural, span
+from hpkit.text.formatting import listing, plural, span
 
 __all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
 
 
 def _compare_findings(
-    before: Sequence[Finding], after: Sequence[Finding], waivers: Sequence[Waiver] = ()
+    before: Sequence[Finding],
+    after: Sequence[Finding],
+    plans: Sequence[tuple[Plan | None, Plan | None]],
+    waivers: Sequence[Waiver] = (),
 ) -> FindingChanges:
     """Match findings of two versions of a file; lines are ignored, because they can move.
 
     waivers: the head's; a finding that disappears because of one is waived, not fixed. Matches by rule, path and
-    message, then by rule and path: the same error with other numbers remains.
+    message, then by rule and path: the same error with other numbers remains, and so does one of a renamed part.
     """
+    names = {name: new for old_plan, new_plan in plans for name, new in _renames(old_plan, new_plan)}
+
+    def renamed(finding: Finding) -> tuple[str, ...]:
+        parts = re.split(r"([\[\].])", finding.path)
+        return finding.rule, "".join(names.get(part, part) for part in parts)
+
     old, new = list(before), list(after)
     remaining: list[Finding] = []
-    for key in (_exact, _place):
+    for key in (_exact, _place, renamed):
         old, new = _match(old, new, key, remaining)
     waived = [each for each in old if any(covers(waiver, each.rule, each.path) for waiver in waivers)]
     return FindingChanges(
@@ -79,6 +89,18 @@ def _exact(finding: Finding) -> tuple[str, ...]:
 
 def _place(finding: Finding) -> tuple[str, ...]:
     return finding.rule, finding.path
+
+
+def _renames(before: Plan | None, after: Plan | None) -> Iterator[tuple[str, str]]:
+    """Yield old and new name of each instance group, team and NodePool that is probably renamed."""
+    if before is None or after is None:
+        return
+    for key in ("teams", "nodePools"):
+        yield from ((old, new) for new, old in renamed_parts(key, before, after).items())
+    staying = {group.spec.name for group in after.own_groups}
+    for group in before.own_groups:
+        if group.spec.name not in staying and (renamed := renamed_group(group, before, after)) is not None:
+            yield group.spec.name, renamed.spec.name
 
 
 def _sorted(findings: list[Finding]) -> list[Finding]:
@@ -199,9 +221,10 @@ def review(
 
 
 def _findings_of_file(file: FileInput) -> FindingChanges:
-    plans = file.after.plans.values() if file.after is not None else ()
-    waivers = [waiver for plan in plans for waiver in plan.spec.waivers]
-    found = _compare_findings(_shared(file.before), _shared(file.after), waivers)
+    was, now = (side.plans if side is not None else {} for side in (file.before, file.after))
+    waivers = [waiver for plan in now.values() for waiver in plan.spec.waivers]
+    plans = [(was.get(name), plan) for name, plan in now.items()]
+    found = _compare_findings(_shared(file.before), _shared(file.after), plans, waivers)
     return _unless_unread(found, file.after)
 
 
@@ -248,7 +271,7 @@ def _stack(
     waivers = after.spec.waivers if after is not None else ()
     was = [*_own(stack_input.before), *(violations.before or ())]
     now = [*_own(stack_input.after), *(violations.after or ())]
-    findings = _compare_findings(was, now, waivers)
+    findings = _compare_findings(was, now, [(before, after)], waivers)
     findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()
@@ -340,10 +363,11 @@ def _status(difference: PlanDiff | None) -> Status:
 
 def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:
     verdicts: list[tuple[Verdict, str]] = []
-    for name, group in (("new", findings.new), ("old", findings.remaining)):
-        errors = sum(each.severity == "error" for each in group)
-        if errors:
-            verdicts.append(("blocked", plural(errors, f"{name} error")))
+    if errors := sum(each.severity == "error" for each in findings.new):
+        verdicts.append(("blocked", plural(errors, "new error")))
+    if old := [each.rule for each in findings.remaining if each.severity == "error"]:
+        rules = listing([*dict.fromkeys(old)])
+        verdicts.append(("blocked", f"{plural(len(old), 'error')} that the base already has: {rules}"))
     warnings = sum(each.severity == "warning" for each in findings.new)
     if warnings:
         verdicts.append(("attention", plural(warnings, "new warning")))

@@ -33,6 +33,7 @@ from hpkit.text.formatting import figure, listing, percent, plural, span
 __all__ = [
     "CAPACITY_HEAD",
     "COST_HEAD",
+    "IN_BASE",
     "SUMMARY_HEAD",
     "TEAM_HEAD",
     "WAIT_HEAD",
@@ -103,21 +104,32 @@ _SAID_ELSEWHERE = re.compile(
     # They follow the cluster's version.
     r"|NamespacePatch metadata\.labels\.pod-security\.kubernetes\.io/[a-z]+-version"
 )
+IN_BASE = "Already in the base"
 WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings under one heading."""
+    """Findings under one heading; old ones are grouped by rule.
+
+    rules: the first finding of each group, and the places of the others.
+    """
 
     title: str
     findings: tuple[Finding, ...]
+    rules: tuple[tuple[Finding, str], ...]
 
 
 def headline(review: Review) -> str:
     """Return the verdict in one line."""
     if not review.stacks and not review.files:
         return "OK: no stack is affected"
+    changes = [*(file.findings for file in review.files), *(stack.findings for stack in review.stacks)]
+    blocking = [risk for stack in review.stacks for risk in stack.risks if risk.verdict == "blocked"]
+    failing = [stack for stack in review.stacks if stack.preview is not None and stack.preview.problems]
+    new = [each for findings in changes for each in findings.new if each.severity == "error"]
+    if review.verdict == "blocked" and not (new or blocking or failing):
+        return f"Blocked by errors that {review.base} already has: this change adds none"
     return _VERDICTS[review.verdict]
 
 
@@ -315,9 +327,15 @@ def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
         ("New", changes.new),
         ("Fixed", changes.fixed),
         ("Waived", changes.waived),
-        ("Remaining", changes.remaining),
     )
-    return [FindingGroup(title, findings) for title, findings in groups if findings]
+    shown = [FindingGroup(title, findings, tuple((each, "") for each in findings)) for title, findings in groups]
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in changes.remaining:
+        alike.setdefault((finding.severity, finding.rule), []).append(finding)
+    rules = tuple(
+        (first, listing([f"{location(each)} {each.path}" for each in rest])) for first, *rest in alike.values()
+    )
+    return [group for group in (*shown, FindingGroup(IN_BASE, changes.remaining, rules)) if group.findings]
 
 
 def rule_and_path(finding: Finding) -> str:
