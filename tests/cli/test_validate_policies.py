@@ -41,6 +41,8 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
     strict = validate()
     assert strict.exit_code == 1
     assert "error eks-addons-pinned environments.dev" in strict.stdout
+    said = CliRunner().invoke(command, []).stderr
+    assert said == "not applied: stacks/handson.policy.json; to apply: hpkit validate --policies\n"
 
 
 def test_advice_for_several_environments_is_listed_once(project):

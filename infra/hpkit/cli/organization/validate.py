@@ -9,7 +9,8 @@ from hpkit.cli.common.completion import stacks_option
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, Validation, findings_github, findings_sarif, findings_text, output_options
 from hpkit.cli.common.output import own
-from hpkit.project import cluster_problems, listed_findings, project_findings, select
+from hpkit.project import cluster_problems, listed_findings, policy_file, policy_settings, project_findings, select
+from hpkit.text.formatting import listing
 
 __all__ = ["command"]
 
@@ -47,6 +48,10 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) 
         from hpkit.cli.organization.validate_policies import policy_findings
 
         findings += [finding for each in loaded for finding in policy_findings(each)]
+    else:
+        organizations = [each.parsed.organization.organization for each in loaded if each.parsed.organization]
+        if settings := [policy_file(name) for name in organizations if policy_settings(name)]:
+            click.echo(f"not applied: {listing(settings)}; to apply: hpkit validate --policies", err=True)
     summary = summarize(findings)
     return Output(
         summary.errors > 0,
