@@ -59,6 +59,9 @@ def test_without_arguments_all_organizations_of_the_project_are_checked(project)
     assert "CAP001" in result.stdout
     assert "waive" not in result.stdout, "CFG011 can't be waived"
     assert result.stdout.endswith("1 error, 1 warning in 2 files\n")
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run([HPKIT, "validate"], cwd=project, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (result.returncode, result.stderr) == (1, "error: the output can't be written: no space left on device\n")
 
 
 def test_warnings_end_with_how_to_waive_them(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import itertools
 import sys
@@ -222,6 +223,10 @@ class _Sections(_LazyGroup):
                 return super().invoke(ctx)
             except KeyboardInterrupt:
                 raise InterruptionError("interrupted") from None
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise ToolError(_full(error)) from None
             except MissingClusterError as error:
                 from hpkit.cli.common.aws_session import STACK, hint_of_local_cloud
 
@@ -267,6 +272,20 @@ def main() -> None:
         except HpkitError as error:
             click.echo(str(error) if isinstance(error, FindingsError) else f"error: {error}", err=True)
             sys.exit(_exit_code(error))
+
+
+def _full(error: OSError) -> str:
+    """Return an error about a full disk. A failed write has no file name, so full disks that hpkit uses are named."""
+    import shutil
+    import tempfile
+
+    folders = {
+        str(each): shutil.disk_usage(each).free for each in (Path.cwd(), Path(tempfile.gettempdir()), Path.home())
+    }
+    full = [folder for folder, free in folders.items() if free < 1_000_000]
+    return (
+        f"no space left on the disk of {error.filename or ', '.join(full) or 'a file'}. Delete files there, and retry"
+    )
 
 
 def _exit_code(error: HpkitError | click.ClickException) -> int:

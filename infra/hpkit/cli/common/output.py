@@ -58,9 +58,16 @@ class _Printable:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text; colors pass to a terminal alone."""
-        self.stream.write(printable_lines(text, styled=self.stream.isatty()))
+        """Write a text; colors pass to a terminal alone. click writes an empty one as a test, and ignores errors."""
+        if text != "":
+            with _reported(self.stream):
+                self.stream.write(printable_lines(text, styled=self.stream.isatty()))
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with _reported(self.stream):
+            self.stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts."""
@@ -85,11 +92,26 @@ class _PrintableBytes:
     def write(self, content: bytes) -> int:
         """Write bytes."""
         text = bytes(content).decode("utf-8", "surrogateescape")
-        self._stream.write(printable_lines(text, styled=self._stream.isatty()).encode())
+        with _reported(self._stream):
+            self._stream.write(printable_lines(text, styled=self._stream.isatty()).encode())
+            self._stream.flush()
         return len(content)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+@contextmanager
+def _reported(stream: TextIO | BinaryIO) -> Iterator[None]:
+    """Raise ToolError if a write fails, such as on a full disk; click handles a pipe whose reader has ended."""
+    try:
+        yield
+    except OSError as error:
+        # Python would write the rest of the buffer when it ends, and print a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise ToolError(f"the output can't be written: {(error.strerror or str(error)).lower()}") from None
 
 
 @contextmanager
