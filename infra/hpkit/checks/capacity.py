@@ -426,11 +426,14 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
             certain = context.is_capacity_certain(name) or find_instance_type(name) is None
             is_reported = (name, False) in rows_by_type
             if name not in context.plan.capacity and certain and not team.is_shared_pool and not is_reported:
+                own = context.own_settings(team.name, "sharing")
                 yield Issue(
                     (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits"),
                     f"team `{team.name}` may borrow {name}, but no instance group of `{context.environment}` "
                     "provides it",
-                    "Use a provided instance type, or remove the limit.",
+                    f"Set `{own}.sharing`, which replaces the team's limits in this environment."
+                    if own
+                    else "Use a provided instance type, or remove the limit.",
                     "warning",
                 )
 
@@ -568,10 +571,19 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
                 (*context.setting_path(team.name, "sharing"), key),
                 f"in `{context.environment}`, team `{team.name}` may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
-                f"{f'Set `borrowLimit: {fit}`' if fit else 'Lower the limit to what they can lend'}, or let other "
-                "teams lend more. Kueue accepts the limit, but the excess has no effect, and jobs that rely on it wait "
-                "forever.",
+                f"{_lower_limit(context, team, fit)}, or let other teams lend more. Kueue accepts the limit, but the "
+                "excess has no effect, and jobs that rely on it wait forever.",
             )
+
+
+def _lower_limit(context: Context, team: TeamPlan, fit: int) -> str:
+    """Return how to lower a borrow limit, without a change for other environments that use it."""
+    if not (own := context.own_settings(team.name, "sharing")):
+        return f"Set `borrowLimit: {fit}`" if fit else "Lower the limit to what they can lend"
+    if team.absolute_borrow_limits:
+        return f"Write lower limits in `{own}.sharing`"
+    sharing = f"strategy: LendAndBorrow, borrowLimit: {fit}" if fit else "strategy: Lend"
+    return f"Set `{own}.sharing` to `{{{sharing}}}` for this environment"
 
 
 def _above_lenders(context: Context, team: TeamPlan, name: str, share: TeamShare) -> list[str]:

@@ -293,6 +293,15 @@ class Context:
         path = (*self.path, "governance", "overrides", team) if is_own else self.team_paths[team]
         return (*path, TeamOverride.model_fields[name].alias or name)
 
+    def own_settings(self, team: str, name: str) -> str:
+        """Return where to replace a team's setting in this environment, if another one uses it as well; else ""."""
+        for environment, spec in self.organization.environments.items():
+            if environment != self.environment and spec.governance and team in spec.governance.allocations:
+                override = spec.governance.overrides.get(team)
+                if self.setting_path(team, name)[0] == "teams" and getattr(override, name, None) is None:
+                    return f"environments.{self.environment}.governance.overrides.{team}"
+        return ""
+
     @cached_property
     def knows_region(self) -> bool:
         """Return whether HyperPod is available in the region; otherwise, no other finding is useful (CLU024)."""
