@@ -24,6 +24,7 @@ __all__ = [
     "begin",
     "environment",
     "find_root",
+    "full_disk",
     "reset",
     "running",
     "service_endpoints",
@@ -70,6 +71,10 @@ _HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
 _FIRST_POLL_SECONDS = 0.02
 _TAIL_LINES = 5
+_MB = 1_000_000
+# etcd reserves its log in segments of this size (SegmentSizeBytes of its package wal), the first two at once.
+_SEGMENT = 64 * _MB
+_FIRST_START = 3 * _SEGMENT
 _PORT_CLAIMS = 3
 _REGION = "us-west-2"
 _SETTLE_SECONDS = 10.0
@@ -112,15 +117,19 @@ class Starting:
             if part.state == "healthy" and name not in self.healthy:
                 self.healthy.add(name)
                 self._say(f"{name}: healthy")
-            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in self.healthy:
-                return f"{name}: {part.problem}, {part.restarts} times. {_tail(self._cloud.log(name))}"
+            elif (
+                part.state == "waiting"
+                and part.restarts >= _HOPELESS_STARTS
+                and (name not in self.healthy or full_disk(self._cloud))
+            ):
+                return f"{name}: {part.problem}, {part.restarts} times. {_tail(self._cloud, name)}"
         return ""
 
 
 def begin(cloud: LocalCloud) -> Starting:
     """Start a local cloud that isn't running; return when its ports are known, while its services start."""
     if _begin(cloud).poll() is not None:
-        raise ToolError(f"the supervisor ended: {_tail(cloud.log('supervisor'))}")
+        raise ToolError(f"the supervisor ended: {_tail(cloud, 'supervisor')}")
     return Starting(cloud)
 
 
@@ -333,6 +342,8 @@ def _begin(cloud: LocalCloud) -> "subprocess.Popen[bytes]":
     """Start the supervisor; return when it has written down that it runs, and the ports."""
     _clear(cloud)
     cloud.make_folder()
+    if problem := full_disk(cloud):
+        raise ToolError(problem)
     package_root = Path(__file__).resolve().parents[2]
     child = spawn(
         [sys.executable, "-m", "hpkit_local.supervisor", str(cloud.folder)],
@@ -378,7 +389,7 @@ def _await_ready(cloud: LocalCloud, say: Callable[[str], None], should_continue:
     starting, healthy = Starting(cloud, say), 0
     while time.monotonic() - since < _PART_SECONDS:
         if not should_continue():
-            raise ToolError(f"the supervisor ended: {_tail(cloud.log('supervisor'))}")
+            raise ToolError(f"the supervisor ended: {_tail(cloud, 'supervisor')}")
         state = running(cloud)
         if problem := starting.problem():
             raise _PartError(problem)
@@ -392,7 +403,7 @@ def _await_ready(cloud: LocalCloud, say: Callable[[str], None], should_continue:
             late = ", ".join(_late(state)) or "the supervisor"
             say(f"{late}: still starting, {last_message - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
-    logs = "; ".join(f"{name}: {_tail(cloud.log(name))}" for name in _late(cloud.state()))
+    logs = "; ".join(f"{name}: {_tail(cloud, name)}" for name in _late(cloud.state()))
     raise ToolError(f"no part became healthy within {_PART_SECONDS:.0f} s. {logs}")
 
 
@@ -400,9 +411,25 @@ def _late(state: State | None) -> list[str]:
     return [name for name, part in (state.parts if state else {}).items() if part.state != "healthy"]
 
 
-def _tail(log: Path) -> str:
+def _tail(cloud: LocalCloud, service: str) -> str:
+    """Return why a service ended: the disk is full, or else the last lines of its log."""
+    if problem := full_disk(cloud):
+        return problem
+    log = cloud.log(service)
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
     except OSError:
         lines = []
     return " | ".join([*lines, f"whole log: {log}"])
+
+
+def full_disk(cloud: LocalCloud) -> str:
+    """Return what to do if the disk has less space than a local cloud needs to start or to continue, or ""."""
+    free = shutil.disk_usage(cloud.folder if cloud.folder.is_dir() else cloud.folder.parents[1]).free
+    needed = _SEGMENT if any(cloud.folder.glob("etcd/member/wal/*.wal")) else _FIRST_START
+    if free >= needed:
+        return ""
+    return (
+        f"the disk of {cloud.folder} has {free // _MB:,} MB of free space, but the local cloud {cloud.name} needs "
+        f"{needed // _MB:,} MB. Delete files there, or make {cloud.folder.parent} a link to a larger disk"
+    )

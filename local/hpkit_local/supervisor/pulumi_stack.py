@@ -19,7 +19,7 @@ from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import pulumi_project
 from hpkit_local.plugins.install import HOME, OFFICIAL, endpoint_settings, installed
 from hpkit_local.processes import identify
-from hpkit_local.supervisor.control import Starting, environment
+from hpkit_local.supervisor.control import Starting, environment, full_disk
 from hpkit_local.supervisor.local_cloud import LocalCloud
 from hpkit_local.supervisor.local_clouds import reads_of, stacks_of, stacks_up
 from hpkit_local.supervisor.pulumi_run import Ended, EngineEvents, run
@@ -64,7 +64,7 @@ class Stack:
 
         starting: services of the local cloud that are still starting; a run ends if one of them fails.
         """
-        self._say, self._wait, self._starting = say, wait, starting
+        self._say, self._wait, self._starting = say, wait, starting or Starting(cloud)
         self._cloud, self._name, self._root = cloud, name, root
         # Only Pulumi needs it; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
@@ -214,7 +214,7 @@ class Stack:
 
         def stop_reason() -> str:
             if state is not None and state.supervisor.alive():
-                problem = self._starting.problem() if self._starting else ""
+                problem = self._starting.problem()
                 stop, start = (
                     f"hpkit local stop --name {name}",
                     f"hpkit local {verb} --stack {self._name} --name {name}",
@@ -223,7 +223,9 @@ class Stack:
             if state is not None and self._cloud.has_record():
                 why = f"the supervisor of the local cloud {name} was killed"
                 return f"{verb} stopped, because {why}. {again} --name {name}"
-            return f"{verb} stopped, because the local cloud {name} was stopped. {again} --name {name}"
+            # Its supervisor can't write down what runs on a full disk, and ends.
+            full = f": {problem}" if (problem := full_disk(self._cloud)) else ""
+            return f"{verb} stopped, because the local cloud {name} was stopped{full}. {again} --name {name}"
 
         return stop_reason
 

@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from hpkit.errors import InterruptionError, ToolError
-from hpkit_local.supervisor import pulumi_run
+from hpkit_local.supervisor import control, pulumi_run
 from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive, holder_of
 from hpkit_local.supervisor.pulumi_run import Ended, run
 from hpkit_local.supervisor.pulumi_stack import Stack
@@ -30,7 +31,9 @@ pytestmark = pytest.mark.timeout(900)
 HOLD = """
 import sys
 from pathlib import Path
+from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import LocalCloud
+from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import exclusive
 with exclusive(LocalCloud.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
     print("has it", flush=True)
@@ -85,6 +88,18 @@ def test_an_interruption_says_what_is_left_of_it(monkeypatch, instance, verb, me
 @pytest.fixture
 def instance(tmp_path):
     return LocalCloud.named("one", root=tmp_path)
+
+
+@pytest.mark.parametrize(("wal", "free", "needs"), [("", 191, "192 MB"), ("", 192, ""), ("0.wal", 63, "64 MB")])
+def test_a_full_disk_is_named_where_a_cloud_starts_or_ends(monkeypatch, instance, wal, free, needs):
+    (folder := instance.folder / "etcd/member/wal").mkdir(parents=True)
+    (folder / wal).touch()
+    monkeypatch.setattr(control.shutil, "disk_usage", lambda _: SimpleNamespace(free=free * 1_000_000))
+    stack = Stack.__new__(Stack)
+    stack._cloud, stack._name, stack._starting = instance, "acme-dev", control.Starting(instance)
+    said = (control.full_disk(instance), control._tail(instance, "etcd"), stack._watch("up")())
+    words = f"{instance.folder} has {free} MB of free space, but the local cloud one needs {needs}. Delete files there"
+    assert [words in text for text in said] == [bool(needs)] * 3
 
 
 @contextmanager
