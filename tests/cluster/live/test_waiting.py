@@ -28,6 +28,7 @@ SHORT_MEMORY = (
     f"flavor {KIND}, 1500m more needed"
 )
 SHORT = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor {KIND}, 8 more needed"
+NEVER = f"it can never run: it requests 24 {GPU} of {KIND}, but the team's quota and what it can borrow together are 8"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort; "
     "preemptor path: /a; preemptee path: /b"
@@ -37,7 +38,7 @@ PREEMPTED = (
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (LARGE, f"it can never run: it requests 24 {GPU} of {KIND}, but quota and borrow limit together are 8"),
+        (LARGE, NEVER),
         (SHORT, f"8 more {GPU} of {KIND} must become free"),
         (
             f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
@@ -45,7 +46,7 @@ PREEMPTED = (
         ),
         (
             f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed",
-            f"it can never run: it requests 24 {GPU} of {KIND}, but quota and borrow limit together are 8",
+            NEVER,
         ),
         (
             f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
@@ -59,7 +60,7 @@ PREEMPTED = (
             LARGE_MEMORY,
             (
                 f"it can never run: it requests 2048 GiB memory of {KIND}, "
-                "but quota and borrow limit together are 1024 GiB"
+                "but the team's quota and what it can borrow together are 1024 GiB"
             ),
         ),
         (SHORT_MEMORY, f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free"),

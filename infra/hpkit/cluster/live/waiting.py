@@ -126,8 +126,8 @@ def _quota_words(message: str, *, placed: bool) -> str:
     for match in _TOO_LARGE.finditer(message):
         asked = number(match["before"]) + number(match["request"])
         never.setdefault(match["flavor"], []).append(
-            f"{counted(asked, match['resource'])} of {match['flavor']}, but quota and borrow limit together are "
-            f"{sized(number(match['maximum']), match['resource'])}"
+            f"{counted(asked, match['resource'])} of {match['flavor']}, but the team's quota and what it can borrow "
+            f"together are {sized(number(match['maximum']), match['resource'])}"
         )
     short: dict[str, list[str]] = {}
     for match in _NO_ROOM.finditer(message):
