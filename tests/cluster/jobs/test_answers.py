@@ -155,16 +155,12 @@ NOTEBOOK = of(
     {
         "securityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]},
         "containers": [
-            {
-                "name": "nb",
-                "image": "jupyter",
-                "ports": [{"containerPort": 8888, "hostPort": 8888}],
-                "securityContext": {
-                    "capabilities": {"add": ["SYS_PTRACE"]},
-                    "seccompProfile": {"type": "Unconfined"},
-                },
-                "resources": {"requests": {"cpu": "4"}, "limits": {"nvidia.com/gpu": 1}},
-            }
+            asking(
+                "nb",
+                4,
+                ports=[{"containerPort": 8888, "hostPort": 8888}],
+                securityContext={"capabilities": {"add": ["SYS_PTRACE"]}, "seccompProfile": {"type": "Unconfined"}},
+            )
         ],
     },
     version="v1",
@@ -193,11 +189,15 @@ JOVYAN = {"runAsUser": 1000, "fsGroup": 100}
 OVERHEAD = {"cpu": "500m"}
 SCRATCH = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
-APART = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"job-name": "c"}}, "topologyKey": "topology.kubernetes.io/zone"}
-    ]
-}
+
+def apart(number, key, gpus):
+    """Return a Job of several pods that must not share a node, or a zone."""
+    rule = {"labelSelector": {"matchLabels": {"job-name": "c"}}, "topologyKey": key}
+    one = {**ONLY_GPU, "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    return of("Job", {"completions": number, "parallelism": number, "template": pods(one, affinity=rules)})
+
+
 RACKS = {"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
 
 
@@ -208,8 +208,20 @@ def array(number):
     return of("Job", {"completions": 32, "parallelism": number, "completionMode": "Indexed", "template": template})
 
 
+def selecting(key, value):
+    return job(pods(nodeSelector={key: value})), ["node"], {"admits": True, "pods": "didn't match Pod's node affinity"}
+
+
+def claiming(name):
+    volume = {"name": "d", "persistentVolumeClaim": {"claimName": name}}
+    found = {"admits": True, "pods": f'persistentvolumeclaim "{name}" not found'}
+    return job(pods(volumes=[volume])), ["claim"], found
+
+
 # The API server authorizes a request before it looks for the kind.
 UNKNOWN, FORBIDDEN = {"rejects": "404 page not found"}, {"rejects": "cannot create resource"}
+
+CROWDED = {"admits": True, "pods": "didn't match pod anti-affinity rules"}
 
 # Name → documents, the errors (and warnings, with ?) that `check` reports, and what the cluster then says: the
 # CPUs that Kueue counts, whether it ever admits the job, or the text with which it rejects it.
@@ -261,15 +273,8 @@ CASES = {
     "an elastic job": (ELASTIC, ["team-limits"], {"rejects": "spec.elasticPolicy must not have metrics"}),
     "SkyPilot's pod": (SKYPILOT, ["pod-security", "team-limits"], {"rejects": "forbidden"}),
     "a notebook": (NOTEBOOK, ["pod-security"], {"rejects": "violates PodSecurity"}),
-    "a StatefulSet": (stays("StatefulSet", 2), ["kind"], {"rejects": "cannot create resource"}),
-    "a CronJob": (
-        of(
-            "CronJob",
-            {"schedule": "0 3 * * *", "jobTemplate": {"metadata": {"labels": QUEUE}, "spec": {"template": pods()}}},
-        ),
-        ["kind"],
-        {"rejects": "cannot create resource"},
-    ),
+    "a StatefulSet": (stays("StatefulSet", 2), ["kind"], FORBIDDEN),
+    "a CronJob": (of("CronJob", {"schedule": "0 3 * * *", "jobTemplate": job(pods())}), ["kind"], FORBIDDEN),
     "a LeaderWorkerSet": (
         of(
             "LeaderWorkerSet",
@@ -282,26 +287,11 @@ CASES = {
     "a TrainJob": (of("TrainJob", {}, version="trainer.kubeflow.org/v1alpha1"), ["kind"], FORBIDDEN),
     "an Argo workflow": (of("Workflow", {}, version="argoproj.io/v1alpha1"), ["kind"], FORBIDDEN),
     "a Job of another group": (of("Job", {}, version="batch.volcano.sh/v1alpha1"), ["kind"], FORBIDDEN),
-    "a zone without nodes": (
-        job(pods(nodeSelector={"topology.kubernetes.io/zone": "us-west-2b"})),
-        ["node"],
-        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
-    ),
-    "a label that no node has": (
-        job(pods(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})),
-        ["node"],
-        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
-    ),
-    "a missing claim of the stack": (
-        job(pods(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "fsx-claim"}}])),
-        ["claim"],
-        {"admits": True, "pods": 'persistentvolumeclaim "fsx-claim" not found'},
-    ),
-    "a missing claim": (
-        job(pods(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])),
-        ["claim"],
-        {"admits": True, "pods": 'persistentvolumeclaim "data" not found'},
-    ),
+    "a zone without nodes": selecting("topology.kubernetes.io/zone", "us-west-2b"),
+    "a label that no node has": selecting("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB"),
+    "a node group of EKS": selecting("eks.amazonaws.com/nodegroup", "gpu"),
+    "a missing claim of the stack": claiming("fsx-claim"),
+    "a missing claim": claiming("data"),
     # Without metrics, an autoscaler still scales to its minimum.
     "a Deployment with an autoscaler above its quota": (
         [stays("Deployment", 1), HPA],
@@ -321,20 +311,13 @@ CASES = {
     ),
     "an array on all GPUs": (array(16), [], {"admits": True}),
     "an array above them": (array(17), ["quota"], {"admits": False}),
-    "one pod in each zone": (
-        of("Job", {"completions": 2, "parallelism": 2, "template": pods(affinity={"podAntiAffinity": APART})}),
-        ["node"],
-        {"admits": True, "pods": "didn't match pod anti-affinity rules"},
-    ),
+    "one pod in each zone": (apart(2, "topology.kubernetes.io/zone", 4), ["node"], CROWDED),
+    "more pods than nodes": (apart(5, "kubernetes.io/hostname", 1), ["node"], CROWDED),
+    "a pod on each node": (apart(4, "kubernetes.io/hostname", 1), [], {"admits": True}),
     "pods spread over racks": (
         job(pods(topologySpreadConstraints=[{**RACKS, "maxSkew": 1, "labelSelector": {"matchLabels": ATTACK}}])),
         ["node"],
         {"admits": True, "pods": "missing required label"},
-    ),
-    "a node group of EKS": (
-        job(pods(nodeSelector={"eks.amazonaws.com/nodegroup": "gpu"})),
-        ["node"],
-        {"admits": True, "pods": "didn't match Pod's node affinity/selector"},
     ),
     # kwok runs it: only a kubelet looks for these.
     "a ConfigMap and a Secret that don't exist": (
@@ -373,11 +356,7 @@ CASES = {
         ["team-limits"],
         {"rejects": "Instead of a pod group, use a Job"},
     ),
-    "a pod of another scheduler": (
-        job(pods(schedulerName="volcano")),
-        ["node?"],
-        {"admits": True},
-    ),
+    "a pod of another scheduler": (job(pods(schedulerName="volcano")), ["node?"], {"admits": True}),
     "a volume without a class": (
         job(pods(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": SCRATCH}}}])),
         ["claim"],
@@ -414,7 +393,6 @@ CASES = {
                     "completions": 2,
                     "parallelism": 2,
                     "completionMode": "Indexed",
-                    "backoffLimit": 0,
                     "ttlSecondsAfterFinished": 600,
                     "template": pods(subdomain="ranks", tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
                 },
@@ -425,12 +403,7 @@ CASES = {
     ),
     "a notebook with a home": (
         [
-            of(
-                "PersistentVolumeClaim",
-                {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}},
-                version="v1",
-                name="home",
-            ),
+            of("PersistentVolumeClaim", SCRATCH, version="v1", name="home"),
             job(
                 pods(volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}], securityContext=JOVYAN)
             ),
@@ -441,11 +414,7 @@ CASES = {
     "Kubeflow's example": (
         of(
             "PyTorchJob",
-            {
-                "pytorchReplicaSpecs": {
-                    "Master": {"replicas": 1, "template": {"spec": {"containers": [asking("pytorch", 1)]}}}
-                }
-            },
+            {"pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [asking("pytorch", 1)]}}}}},
             version="kubeflow.org/v1",
             labels={},
             namespace="kubeflow",
@@ -461,11 +430,7 @@ CASES = {
     "a step of Argo": (
         of(
             "Pod",
-            {
-                **pods(asking("wait", 1), {**ONLY_GPU})["spec"],
-                "serviceAccountName": "argo",
-                "initContainers": [asking("init", 1)],
-            },
+            pods(asking("wait", 1), ONLY_GPU, first=[asking("init", 1)], serviceAccountName="argo")["spec"],
             version="v1",
             labels={**QUEUE, "workflows.argoproj.io/workflow": "c"},
         ),
@@ -477,31 +442,14 @@ CASES = {
         [],
         {"runs": 2},
     ),
-    "accelerators without a limit": (
-        job(pods({**ONLY_GPU, "resources": {"requests": {"nvidia.com/gpu": "1"}}})),
-        ["server"],
-        {"rejects": "Limit must be set"},
-    ),
     "a pod as large as no instance": (
         job(pods({**ONLY_GPU, "resources": {"requests": {"cpu": "1", "memory": "300Gi"}}})),
         ["quota"],
         {"admits": True, "pods": "Insufficient memory"},
     ),
-    "a job of another controller": (
-        of("Job", {"template": pods(), "managedBy": "example.com/controller"}),
-        ["operator"],
-        {"admits": True},
-    ),
-    "MPI's benchmark": (
-        of("MPIJob", {"mpiReplicaSpecs": {}}, version="kubeflow.org/v2beta1"),
-        ["server"],
-        UNKNOWN,
-    ),
-    "an invalid name": (
-        job(pods({**ONLY_GPU, "name": "UPPER"})),
-        ["server"],
-        {"rejects": "spec.template.spec.containers[0].name"},
-    ),
+    "another controller": (of("Job", {"template": pods(), "managedBy": "a.com/b"}), ["operator"], {"admits": True}),
+    "MPI's benchmark": (of("MPIJob", {"mpiReplicaSpecs": {}}, version="kubeflow.org/v2beta1"), ["server"], UNKNOWN),
+    "an invalid name": (job(pods({**ONLY_GPU, "name": "UPPER"})), ["server"], {"rejects": "containers[0].name"}),
 }
 
 
@@ -595,6 +543,29 @@ def counted(workload):
 def answered(name, server, plan=PLAN):
     """Return the severities of what `check` reports of a case."""
     return [each.severity for each in check(read_manifests("f", text_of(CASES[name][0])), plan, (), server)]
+
+
+def test_an_autoscaler_alone_is_compared_with_the_deployment_that_runs(api, server):
+    alone = read_manifests("f", text_of(HPA))
+    reported = lambda each: [(one.severity, one.message) for one in check(alone, PLAN, (), each)]  # noqa: E731
+    administrator = Server(Kubernetes(api._client))
+    missing = f"neither a file here nor {NAMESPACE} has the Deployment c: until it exists, nothing is scaled"
+    assert reported(server) == reported(administrator) == [("warning", missing)]
+    with making(api) as make:
+        make(DEPLOYMENTS, stays("Deployment", 1))
+        above = "it keeps at least 6 pods, but the quota and borrow limit of john allow 4; the others wait without end"
+        assert reported(server) == reported(administrator) == [("error", above)]
+
+
+def test_a_kind_that_the_cluster_has_needs_no_operator_of_the_file(server, ray):
+    del ray
+    document = ray_of(shutdownAfterJobFinishes=True, submissionMode="HTTPMode")
+    found = lambda: list(check(read_manifests("f", text_of(document)), PLAN, (), server))  # noqa: E731
+    assert found() == []
+    document["apiVersion"] = "ray.io/v1alpha1"
+    (finding,) = found()
+    assert (finding.check, finding.fix) == ("server", "Use `apiVersion: ray.io/v1`")
+    assert finding.message == "the cluster has no kind RayJob of ray.io/v1alpha1"
 
 
 def test_another_scheduler_is_found_by_a_pod_that_it_placed_and_by_an_administrator_also_by_its_deployment(

@@ -20,7 +20,7 @@ from hpkit.plan.capacity import quantity
 from hpkit.program.components.access.rbac import workload_rules
 from hpkit.project import load_stack
 from tests.builders import ranked_handson
-from tests.cluster.jobs.builders import new_job, text_of
+from tests.cluster.jobs.builders import new_job, tainted, text_of
 
 TRAINING = [kind for kind in KINDS if workload_of(kind) == "training"]
 ENDPOINTS = ("inferenceendpointconfig", "jumpstartmodel")
@@ -29,7 +29,7 @@ KIND = "ml.g5.12xlarge"
 
 @pytest.fixture
 def plan():
-    return with_workloads("training", "inference")
+    return tainted(with_workloads("training", "inference"), key="own", value="x")
 
 
 def with_workloads(*workloads):

@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 
+from hpkit.cluster.jobs.kinds import templates, units
 from hpkit.kueue.configuration import configured
 from hpkit.plan.derive import derive
 from hpkit_local.kubernetes.api import crds_in
@@ -293,13 +294,14 @@ def restart_kueue(instance):
 def ray_cluster():
     head = {"containers": [{"name": "head", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
     workers = {"groupName": "w", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
+    none = {"groupName": "none", "minReplicas": 0, "maxReplicas": 2, "template": {"spec": trains()}}
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}},
         "spec": {
             "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
-            "workerGroupSpecs": [{**workers, "template": {"spec": trains()}}],
+            "workerGroupSpecs": [{**workers, "template": {"spec": trains()}}, none],
         },
     }
 
@@ -328,6 +330,9 @@ def test_kueue_starts_the_kinds_of_other_frameworks_when_there_is_quota_and_susp
         return bool(api.read(f"{path}/train")["spec"].get("suspend"))
 
     eventually(lambda: workload(api, "a", "train"), "it has a workload")
+    (unit,) = units(document)
+    counts = [each["count"] for each in workload(api, "a", "train")["spec"]["podSets"]]
+    assert counts == [each.count for each in templates(unit)]
     assert suspended()
     remove(api, "b", "all")
     eventually(lambda: not suspended(), lambda: reasons(api, "a", "train"))

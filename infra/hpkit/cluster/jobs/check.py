@@ -29,7 +29,7 @@ from hpkit.cluster.jobs.kinds import (
 from hpkit.cluster.jobs.limits import Breach, Severity, breaches, breaches_of_claims, breaches_of_pods
 from hpkit.cluster.jobs.new import priorities_of
 from hpkit.cluster.jobs.operators import BY_OTHERS, breaches_of_operators, missing_operator
-from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort
+from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort, breaches_of_spread
 from hpkit.cluster.jobs.pod_security import violations
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.cluster.jobs.scaling import breaches_of_autoscaler, breaches_of_rollout
@@ -168,7 +168,10 @@ def check(
             _finding(manifest, document, path, breach)
             for path, each in parts(document)
             for team in (_team_of(each, plan),)
-            for breach in (*_kind(each, plan, team, server), *breaches_of_autoscaler(each, documents, plan, team))
+            for breach in (
+                *_kind(each, plan, team, server),
+                *breaches_of_autoscaler(each, documents, plan, team, server),
+            )
         ]
         for unit in units(document):
             found += _Job(manifest, number, document, unit, plan, documents, server).findings()
@@ -220,12 +223,17 @@ def _kind(document: Mapping[Any, Any], plan: Plan, team: TeamPlan | None, server
             "kind",
         )
     elif (key := missing_operator(kind, plan)) is not None:
-        yield Breach(
-            ("kind",),
-            f"{plan.stack} doesn't install the operator of {kind}, so the API server doesn't know the kind",
-            f"Add `{key}` to `environments.{plan.environment}`",
-            "operator",
-        )
+        # Another installation may have brought the kind.
+        version = str(document.get("apiVersion"))
+        if server is None or server.version_of(version, kind) is None:
+            yield Breach(
+                ("kind",),
+                f"{plan.stack} doesn't install the operator of {kind}, "
+                + ("and " if server is not None else "so unless an administrator does, ")
+                + "the API server doesn't know the kind",
+                f"Add `{key}` to `environments.{plan.environment}`",
+                "operator",
+            )
     elif kind in BY_OTHERS and server is None:
         yield Breach(
             ("kind",),
@@ -269,6 +277,7 @@ class _Job:
             yield from self._reported(self._team_limits(team))
             yield from self._run_time(team)
         yield from self._reported(breaches_of_operators(self._unit, self._templates, self._plan))
+        yield from self._reported(breaches_of_spread(self._unit, self._templates, self._plan, team, self._server))
         for pods in self._templates:
             yield from self._reported(breaches_of_claims_and_nodes(pods, self._plan, team, self._others, self._server))
             requested = requests_of(pods, self._plan)

@@ -232,7 +232,8 @@ def _model(_kind: str, _spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 def _ray(cluster: Mapping[str, Any], path: Path) -> Iterator[PodTemplate]:
     yield from _made((*path, "headGroupSpec", "template"), 1, mapping(cluster.get("headGroupSpec")).get("template"))
     for number, each in enumerate(mappings(cluster.get("workerGroupSpecs"))):
-        count = _whole(each.get("replicas", 1)) * max(1, _whole(each.get("numOfHosts", 1)))
+        # Kueue would count 1, but the API server adds the default of KubeRay's CRD (1.6.2) before.
+        count = _whole(each.get("replicas", 0)) * max(1, _whole(each.get("numOfHosts", 1)))
         yield from _made((*path, "workerGroupSpecs", number, "template"), count, each.get("template"))
 
 

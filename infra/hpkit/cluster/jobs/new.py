@@ -11,9 +11,9 @@ from typing import Any, Final
 from hpkit.catalog import ACCELERATOR_RESOURCES, EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.checkpoints import Checkpoints
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, WORKLOADS, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, WORKLOADS, PodTemplate, templates, units
 from hpkit.cluster.jobs.operators import INIT_IMAGE, missing_operator
-from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter
+from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter, untolerated
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.config.models.governance import Workload
@@ -119,6 +119,8 @@ def manifest(
     template: Document = {"metadata": metadata, "spec": pod}
     if workload_of(kind) == "training" and is_by_karpenter({"spec": pod}, plan):
         metadata.setdefault("annotations", {})[NOT_DISRUPTED] = "true"
+    if taints := untolerated(PodTemplate((), count, template), plan, team):
+        pod["tolerations"] = [{"key": key, "operator": "Exists"} for key in {each["key"]: None for each in taints}]
     head = {"name": name, "namespace": team.namespace, "labels": labels}
     document = _BUILDERS[kind](head, template, count)
     if kind == "inferenceendpointconfig":

@@ -7,6 +7,7 @@ Kubernetes 1.27; aws/sagemaker-hyperpod-cli issue 383.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Final
@@ -40,7 +41,11 @@ _CLUSTER_OF: Final[Mapping[str, Path]] = {
     "RayService": ("rayClusterConfig",),
 }
 # Kind → the controller that creates its pods.
-_CONTROLLERS: Final = {"Job": "kubernetes.io/job-controller", "JobSet": "jobset.sigs.k8s.io/jobset-controller"}
+_CONTROLLERS: Final = {
+    "Job": "kubernetes.io/job-controller",
+    "JobSet": "jobset.sigs.k8s.io/jobset-controller",
+    **dict.fromkeys(_CLUSTER_OF, "ray.io/kuberay-operator"),
+}
 # The most pod sets that a Workload can have.
 _MOST_POD_SETS: Final = 18
 # Kind → the container that Kubeflow's training operator requires.
@@ -147,6 +152,27 @@ def _ray(cluster: Mapping[Any, Any], above: Path, unit: Unit, templates: tuple[P
             f"Kueue rejects more than {_MOST_POD_SETS} groups of pods, including the head; it has {len(templates)}",
             "Use fewer worker groups",
         )
+    for number, group in enumerate(mappings(cluster.get("workerGroupSpecs"))):
+        count, least, most = (
+            each if isinstance(each := group.get(name), int) else default
+            for name, default in (("replicas", 0), ("minReplicas", 0), ("maxReplicas", sys.maxsize))
+        )
+        if least > count:
+            yield _breach(
+                (*above, "workerGroupSpecs", number, "minReplicas"),
+                f"KubeRay starts at least minReplicas workers, {least}, but Kueue counts replicas, {count}, so the "
+                "admission policy rejects it",
+                f"Set `replicas: {least}`",
+            )
+        elif "replicas" not in group or most < count:
+            yield _breach(
+                (*above, "workerGroupSpecs", number),
+                "the group has no workers, because KubeRay's default for replicas is 0"
+                if "replicas" not in group
+                else f"KubeRay starts at most maxReplicas workers, {most}: the other {count - most} only hold quota",
+                "Set replicas to the number of workers, and maxReplicas to at least that",
+                severity="warning",
+            )
 
 
 def _kubeflow(kind: str, pods: PodTemplate, containers: list[Mapping[Any, Any]]) -> Iterator[Breach]:

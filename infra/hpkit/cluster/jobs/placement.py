@@ -10,20 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
-from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, parts
+from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, Unit, parts
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
-from hpkit.cluster.jobs.resources import types_of
+from hpkit.cluster.jobs.resources import requests_of, types_of
+from hpkit.config.models.base import Model
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, STORAGE_CLASS, has_team_volumes
 from hpkit.plan.model import GroupPlan, Plan, TeamPlan
-from hpkit.plan.pods import mapping, mappings, may_go_to
-from hpkit.text.formatting import listing
+from hpkit.plan.pods import mapping, mappings, may_go_to, selects, tolerates
+from hpkit.text.formatting import listing, plural
 
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.server import Server
 
-__all__ = ["NOT_DISRUPTED", "breaches_of_claims_and_nodes", "breaches_of_comfort", "is_by_karpenter"]
+__all__ = [
+    "NOT_DISRUPTED",
+    "breaches_of_claims_and_nodes",
+    "breaches_of_comfort",
+    "breaches_of_spread",
+    "is_by_karpenter",
+    "untolerated",
+]
 
 # Pods with this annotation keep Karpenter from removing their node.
 NOT_DISRUPTED: Final = "karpenter.sh/do-not-disrupt"
@@ -33,7 +41,11 @@ _SCHEDULER: Final = "default-scheduler"
 _CLASSES: Final = {"runtimeClassName": "RuntimeClass", "priorityClassName": "PriorityClass"}
 _HOST: Final = "kubernetes.io/hostname"
 # Labels with which controllers name the job of a pod.
-_NAMES_OF_JOBS: Final = ("job-name", "batch.kubernetes.io/job-name", "training.kubeflow.org/job-name")
+_NAMES_OF_JOBS: Final = (
+    *("job-name", "batch.kubernetes.io/job-name", "training.kubeflow.org/job-name"),
+    *("jobset.sigs.k8s.io/jobset-name", "ray.io/cluster"),
+)
+_GROUP: Final = "sagemaker.amazonaws.com/instance-group-name"
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 # Labels of nodes whose values the file doesn't say.
 _OTHER: Final = (
@@ -47,8 +59,7 @@ def breaches_of_claims_and_nodes(
 ) -> Iterator[Breach]:
     """Yield why pods would be admitted, but wait for a node or a claim without end; others: all documents."""
     spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
-    yield from _nodes(spec, path, plan, team, server)
-    yield from _spread(pods, path, plan, server)
+    yield from _nodes(pods, path, plan, team, server)
     yield from _schedulers(spec, path, plan, team, server)
     if server is not None and team is not None:
         yield from _files(spec, path, team, others, server)
@@ -148,31 +159,74 @@ def _schedulers(
         )
 
 
-def _spread(pods: PodTemplate, path: Path, plan: Plan, server: Server | None) -> Iterator[Breach]:
-    """Yield rules that keep pods apart, but need labels or more places than nodes have."""
-    spec, labels = mapping(pods.template.get("spec")), mapping(mapping(pods.template.get("metadata")).get("labels"))
-    nodes = [each for each in _labels(plan) if may_go_to(spec, each, each.keys())]
-    for number, rule in enumerate(mappings(spec.get("topologySpreadConstraints"))):
-        key = str(rule.get("topologyKey"))
-        known = key == _HOST or any(key in each for each in nodes)
-        if rule.get("whenUnsatisfiable") == "DoNotSchedule" and not known:
-            exists = None if server is None else server.has_node(key)
-            if exists is False:
-                place: Path = (*path, "topologySpreadConstraints", number)
-                yield Breach(place, f"no node has the label {key}, so {_FOR_EVER}", "Remove the rule", "node")
-    rules = mapping(mapping(spec.get("affinity")).get("podAntiAffinity"))
-    for rule in mappings(rules.get("requiredDuringSchedulingIgnoredDuringExecution")):
-        selected = mapping(mapping(rule.get("labelSelector")).get("matchLabels"))
-        own = selected and all(labels.get(name, value) == value for name, value in selected.items())
-        places = {each.get(str(rule.get("topologyKey"))) for each in nodes} - {None}
-        if own and places and pods.count > len(places) and selected.keys() <= {*labels, *_NAMES_OF_JOBS}:
+def breaches_of_spread(
+    unit: Unit, templates: Sequence[PodTemplate], plan: Plan, team: TeamPlan | None, server: Server | None
+) -> Iterator[Breach]:
+    """Yield taints, and rules that keep pods apart, but need labels or more places than nodes have."""
+    name = mapping(unit.content.get("metadata")).get("name")
+    for pods in templates:
+        spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
+        # The inference operator may add tolerations.
+        for taint in untolerated(pods, plan, team)[:1] if unit.kind != "InferenceEndpointConfig" else ():
+            written = f"{taint['key']}{'=' if taint['value'] else ''}{taint['value'] or ''}:{taint['effect']}"
             yield Breach(
-                (*path, "affinity", "podAntiAffinity"),
-                f"each of its {pods.count} pods needs another {rule['topologyKey']}, and its nodes have {len(places)}: "
-                "the others hold quota and never start",
-                "Remove the rule, or use preferredDuringSchedulingIgnoredDuringExecution",
+                path,
+                f"each node for its pods has a taint that they don't tolerate, such as {written}, so {_FOR_EVER}",
+                f"Add the toleration `{{key: {taint['key']}, operator: Exists}}`",
                 "node",
             )
+        for number, rule in enumerate(mappings(spec.get("topologySpreadConstraints"))):
+            key = str(rule.get("topologyKey"))
+            known = key == _HOST or any(key in labels for labels, _ in _open(pods, plan, team))
+            if rule.get("whenUnsatisfiable") == "DoNotSchedule" and not known:
+                exists = None if server is None else server.has_node(key)
+                if exists is False:
+                    place: Path = (*path, "topologySpreadConstraints", number)
+                    yield Breach(place, f"no node has the label {key}, so {_FOR_EVER}", "Remove the rule", "node")
+        rules = mapping(mapping(spec.get("affinity")).get("podAntiAffinity"))
+        for rule in mappings(rules.get("requiredDuringSchedulingIgnoredDuringExecution")):
+            key, selector = str(rule.get("topologyKey")), mapping(rule.get("labelSelector"))
+            matched = mapping(selector.get("matchLabels"))
+            of_job = {each: str(name) for each in _NAMES_OF_JOBS if name and matched.get(each) == name}
+            # Without a selector, the rule matches no pod.
+            apart = [
+                each
+                for each in templates
+                if rule.get("labelSelector") is not None
+                and not {"matchLabelKeys", "mismatchLabelKeys"} & rule.keys()
+                and selects(selector, {**of_job, **mapping(mapping(each.template.get("metadata")).get("labels"))})
+            ]
+            nodes = [labels for each in apart for labels, _ in _open(each, plan, team)]
+            places = len({labels.get(key) for labels in nodes} - {None}) if key != _HOST else _most_nodes(nodes, plan)
+            count = sum(each.count for each in apart)
+            if pods in apart and places and count > places:
+                types = listing(sorted({labels[INSTANCE_TYPE_KEY] for labels in nodes}))
+                yield Breach(
+                    (*path, "affinity", "podAntiAffinity"),
+                    f"each of its {count} pods needs another {key}, and the nodes of {types} in {plan.stack} have "
+                    f"{places}: the others hold quota and never start"
+                    if key != _HOST
+                    else f"each of its {count} pods needs a node of its own, and {plan.stack} has {places} of {types}: "
+                    "the others hold quota and never start",
+                    f"Use at most {plural(places, 'pod')}, or preferredDuringSchedulingIgnoredDuringExecution",
+                    "node",
+                )
+
+
+def _most_nodes(nodes: Sequence[Mapping[str, str]], plan: Plan) -> int | None:
+    """Return how many nodes the groups with these labels can have; None if nothing limits them."""
+    total = 0
+    for group in plan.groups:
+        if group.spec.name in {labels[_GROUP] for labels in nodes}:
+            for most in (
+                [plan.capacity[each].maximum for each in group.spec.types]
+                if group.autoscaled
+                else [group.spec.instance_count]
+            ):
+                if most is None:
+                    return None
+                total += most
+    return total
 
 
 def _files(
@@ -212,12 +266,52 @@ def _sources(spec: Mapping[str, Any]) -> Iterator[Mapping[Any, Any]]:
         yield from (mapping(each.get("valueFrom")) for each in mappings(container.get("env")))
 
 
-def _nodes(
-    spec: Mapping[str, Any], path: Path, plan: Plan, team: TeamPlan | None, server: Server | None
-) -> Iterator[Breach]:
-    known = _labels(plan)
+def untolerated(pods: PodTemplate, plan: Plan, team: TeamPlan | None) -> list[dict[str, Any]]:
+    """Return the taints that keep pods from a node, if some keep them from each; otherwise none."""
+    tolerations, requested = mappings(mapping(pods.template.get("spec")).get("tolerations")), requests_of(pods, plan)
+    kept = [
+        [each for each in taints if not tolerates(tolerations, each, requested)]
+        for _, taints in _open(pods, plan, team)
+    ]
+    return kept[0] if kept and all(kept) else []
+
+
+def _types_of(team: TeamPlan | None) -> set[str]:
+    """Return the instance types of which a team has quota, or that it can borrow by name."""
+    if team is None:
+        return set()
+    return {*(part.instance_type for part in team.quota_resources), *team.absolute_borrow_limits}
+
+
+def _open(pods: PodTemplate, plan: Plan, team: TeamPlan | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """Return labels and taints of the nodes for pods: with the labels and accelerators, and of a type in the quota."""
+    spec, requested, nodes, types = (
+        mapping(pods.template.get("spec")),
+        requests_of(pods, plan),
+        _nodes_of(plan),
+        _types_of(team),
+    )
+    devices = {name for name in ACCELERATOR_RESOURCES.values() if requested.get(name)}
+    keys = {key for labels, _ in nodes for key in labels}
+    return [
+        (labels, taints)
+        for labels, taints in nodes
+        for details in (find_instance_type(labels[INSTANCE_TYPE_KEY]),)
+        if (not types or labels[INSTANCE_TYPE_KEY] in types)
+        and (not devices or details is None or details.accelerator_resource in devices)
+        and may_go_to(spec, labels, keys)
+    ]
+
+
+def _nodes(pods: PodTemplate, path: Path, plan: Plan, team: TeamPlan | None, server: Server | None) -> Iterator[Breach]:
+    spec, known = mapping(pods.template.get("spec")), [labels for labels, _ in _nodes_of(plan)]
+    # Kubernetes, pkg/kubelet/lifecycle/predicate.go, rejectPodAdmissionBasedOnOSField.
+    if (system := mapping(spec.get("os")).get("name")) not in (None, "linux"):
+        yield Breach(
+            (*path, "os"), f"its pods need {system}, but all nodes run Linux, so none starts", "Remove os", "node"
+        )
     keys = {key for labels in known for key in labels}
-    types = {part.instance_type for part in team.quota_resources} if team is not None else set()
+    types = _types_of(team)
     usable = [labels for labels in known if not types or labels[INSTANCE_TYPE_KEY] in types] or known
     # Another check reports types that the stack doesn't have.
     usable = [labels for labels in usable if may_go_to(spec, labels, (INSTANCE_TYPE_KEY,))]
@@ -258,38 +352,38 @@ def _described(labels: Mapping[str, str]) -> str:
     return f"{labels[INSTANCE_TYPE_KEY]} in {labels[_ZONE]}"
 
 
-def _labels(plan: Plan) -> list[dict[str, str]]:
-    """Return the labels of nodes that the file describes, for each group, pool, type, and zone."""
-    added: list[tuple[GroupPlan, Sequence[str], Sequence[str], Mapping[str, str]]] = [
-        (group, group.spec.types, group.zones, {}) for group in plan.groups
+def _nodes_of(plan: Plan) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """Return labels and taints of nodes that the file describes, for each group, pool, type, and zone."""
+    pools = [
+        (pool, group) for pool in plan.node_pools for group in plan.groups if group.node_class == pool.spec.node_class
     ]
-    added += [
-        (group, pool.instance_types, pool.zones, {"karpenter.sh/nodepool": pool.spec.name, **pool.spec.labels})
-        for pool in plan.node_pools
-        for group in plan.groups
-        if group.node_class == pool.spec.node_class
+    with_pools = {group.spec.name for _, group in pools}
+    added: list[tuple[GroupPlan, Sequence[str], Sequence[str], Mapping[str, str], Sequence[Model]]] = [
+        (group, group.spec.types, group.zones, {}, ()) for group in plan.groups if group.spec.name not in with_pools
     ]
+    for pool, group in pools:
+        own = {"karpenter.sh/nodepool": pool.spec.name, **pool.spec.labels}
+        added.append((group, pool.instance_types, pool.zones, own, pool.spec.taints))
     return [
-        {
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "arm64" if _architecture(instance_type) == "arm64" else "amd64",
-            INSTANCE_TYPE_KEY: instance_type,
-            _ZONE: zone,
-            _REGION: plan.spec.region,
-            "sagemaker.amazonaws.com/instance-group-name": group.spec.name,
-            "sagemaker.amazonaws.com/compute-type": "hyperpod",
-            **group.spec.labels,
-            **more,
-        }
-        for group, types, zones, more in added
+        (
+            {
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "arm64" if details is not None and details.architecture == "arm64" else "amd64",
+                INSTANCE_TYPE_KEY: instance_type,
+                _ZONE: zone,
+                _REGION: plan.spec.region,
+                _GROUP: group.spec.name,
+                "sagemaker.amazonaws.com/compute-type": "hyperpod",
+                **group.spec.labels,
+                **labels,
+            },
+            [each.model_dump() for each in (*group.spec.taints, *taints)],
+        )
+        for group, types, zones, labels, taints in added
         for instance_type in types
+        for details in (find_instance_type(instance_type),)
         for zone in zones
     ]
-
-
-def _architecture(instance_type: str) -> str | None:
-    details = find_instance_type(instance_type)
-    return None if details is None else details.architecture
 
 
 def is_by_karpenter(template: Mapping[str, Any], plan: Plan) -> bool:

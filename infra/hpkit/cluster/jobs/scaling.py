@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.cluster.jobs.fits import fit
 from hpkit.cluster.jobs.kinds import Path, PodTemplate, templates, units
@@ -15,6 +15,9 @@ from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.pods import mapping
 from hpkit.plan.team_limits import SCALABLE
+
+if TYPE_CHECKING:
+    from hpkit.cluster.jobs.server import Server
 
 __all__ = ["breaches_of_autoscaler", "breaches_of_rollout", "deleted_first", "most_of"]
 
@@ -32,9 +35,9 @@ def most_of(plan: Plan, team: TeamPlan, pods: PodTemplate, count: int) -> int:
 
 
 def breaches_of_autoscaler(
-    document: Mapping[Any, Any], others: Sequence[Any], plan: Plan, team: TeamPlan | None
+    document: Mapping[Any, Any], others: Sequence[Any], plan: Plan, team: TeamPlan | None, server: Server | None
 ) -> Iterator[Breach]:
-    """Yield the problems of an autoscaler; others: the documents among which is the Deployment that it scales."""
+    """Yield the problems of an autoscaler, whose Deployment is one of the other documents, or already runs."""
     kind = str(document.get("kind"))
     if kind not in _BOUNDS:
         return
@@ -48,8 +51,25 @@ def breaches_of_autoscaler(
             f"Scale a {SCALABLE}, or remove the {kind} and set the number of pods in the {scaled}",
             "autoscaler",
         )
-    pods = _pods_of(others, target.get("name"), document)
-    if team is None or not team.quota_resources or pods is None or scaled != SCALABLE:
+    name = target.get("name")
+    if team is None or not team.quota_resources or scaled != SCALABLE or not name:
+        return
+    pods, running = _pods_of(others, name, document.get("metadata")), None
+    if pods is None and server is not None:
+        running = server.deployment(team, str(name))
+        pods = _pods_of([running], name, {"namespace": team.namespace})
+    if pods is None:
+        yield Breach(
+            ("spec", "scaleTargetRef"),
+            f"neither a file here nor {team.namespace} has the {SCALABLE} {name}: until it exists, nothing is scaled"
+            if running == {}
+            else f"no file here has the {SCALABLE} {name}, so its pods aren't compared with the quota",
+            f"Create the {SCALABLE}, or correct the name"
+            if running == {}
+            else f"Check it together with the {SCALABLE}, or use --live as a member of {team.name}",
+            "autoscaler",
+            "warning",
+        )
         return
     words: tuple[tuple[str, Severity], ...] = (("keeps at least", "error"), ("can add up to", "warning"))
     for (field, default), (verb, severity) in zip(_BOUNDS[kind], words, strict=True):
@@ -67,11 +87,11 @@ def breaches_of_autoscaler(
             return
 
 
-def _pods_of(others: Sequence[Any], name: object, near: Mapping[Any, Any]) -> PodTemplate | None:
+def _pods_of(others: Sequence[Any], name: object, near: Any) -> PodTemplate | None:
     for document in others:
         for unit in units(document) if isinstance(document, Mapping) else ():
-            mine, there = mapping(unit.content.get("metadata")), mapping(near.get("metadata"))
-            if unit.kind == SCALABLE and mine.get("name") == name and mine.get("namespace") == there.get("namespace"):
+            mine, there = mapping(unit.content.get("metadata")), mapping(near).get("namespace")
+            if unit.kind == SCALABLE and mine.get("name") == name and mine.get("namespace") == there:
                 return next(templates(unit), None)
     return None
 

@@ -52,6 +52,21 @@ class Server:
         """Return whether a ConfigMap or a Secret exists; None if the caller can't see it."""
         return self._exists(f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}")
 
+    def deployment(self, team: TeamPlan, name: str) -> dict[str, Any] | None:
+        """Return a Deployment as a member of its team sees it, empty if it doesn't exist; None if nobody can ask."""
+        try:
+            path = f"/apis/apps/v1/namespaces/{team.namespace}/deployments/{name}"
+            return (self._as_member(team) or self._api).find(path) or {}
+        except ApiException:
+            return None
+
+    def version_of(self, version: str, kind: str) -> str | None:
+        """Return the API version in which the cluster has a kind: this one, or else its group's preferred one."""
+        if self._plural(version, kind) is not None:
+            return version
+        preferred = (self._api.version_of(version.partition("/")[0]) or "").removeprefix("/apis/")
+        return preferred if preferred and self._plural(preferred, kind) is not None else None
+
     def has_scheduler(self, namespace: str, name: str) -> bool | None:
         """Return whether a scheduler has placed a pod or has a ready Deployment; None if the caller can't see it."""
         query = (("fieldSelector", f"spec.schedulerName={name},spec.nodeName!="), ("limit", "1"))
@@ -124,7 +139,9 @@ class Server:
         version, kind = str(document.get("apiVersion")), str(document.get("kind"))
         plural = self._plural(version, kind)
         if plural is None:
-            yield _breach((*path, "apiVersion"), f"the cluster has no kind {kind} of {version}", "Install its operator")
+            served = self.version_of(version, kind)
+            fix = "Install its operator" if served is None else f"Use `apiVersion: {served}`"
+            yield _breach((*path, "apiVersion"), f"the cluster has no kind {kind} of {version}", fix)
             return
         folder = f"{'/api' if '/' not in version else '/apis'}/{version}/namespaces/{team.namespace}/{plural}"
         said, _ = _tried(api, folder, document)
