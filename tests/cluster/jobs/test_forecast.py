@@ -27,7 +27,8 @@ def job(team, name, pods, *, kind="Job", gpus=4, priority=None, **spec):
 
 
 def predicted(*jobs, running=(), queues=TEAMS, fair=FAIR, **more):
-    seen = observed(queues=queues, tasks=running, flavors=FLAVORS, **more)
+    nodes = {"flavors": FLAVORS, "nodes": [node(f"n{number}") for number in range(9)]}
+    seen = observed(queues=queues, tasks=running, **{**nodes, **more})
     return list(predict_all(seen, tasks_of(jobs, PLAN, seen), fair_sharing=fair))
 
 
@@ -95,8 +96,7 @@ def test_a_job_that_never_runs_is_told_what_would_let_it_run():
 
 
 def test_an_instance_type_of_another_team_does_not_matter():
-    other = task("smith", "other", 1, runs=True)
-    other = replace(other, usage={("ml.p5.48xlarge", GPU): 8})
+    other = replace(task("smith", "other", 1, runs=True), usage={("ml.p5.48xlarge", GPU): 8})
     quotas = {("ml.p5.48xlarge", GPU): Quota(Decimal(8))}
     queues = (queue("john", 12), replace(queue("smith", 4), quotas=quotas))
     (found,) = predicted(job("john", "train", 1), running=(other,), queues=queues)
@@ -222,11 +222,8 @@ def test_a_run_past_the_end_of_its_training_plan_is_told():
     long["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "7200"
     (forecast,) = predicted(long)
     words = "; its run time goes past 2026-11-22 13:00 UTC, when the training plan of its nodes ends"
-    for ends, told in (
-        ({"arn:plan": NOW + timedelta(hours=1)}, words),
-        ({"arn:plan": NOW + timedelta(hours=3)}, ""),
-        ({}, ""),
-    ):
+    for hours, told in ((1, words), (3, ""), (None, "")):
+        ends = {"arn:plan": NOW + timedelta(hours=hours)} if hours else {}
         assert within_plans(forecast, plan, ends, NOW).reason == f"it fits the own quota of john{told}"
 
 

@@ -218,6 +218,7 @@ TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
             r"4 pods on ml\.p5\.48xlarge under one network node of layer 3, and .* have room for 2",
         ),
         ("ml.p5.48xlarge", "count: 4", r"4 pods on ml\.p5\.48xlarge, and .* have room for 2"),
+        ("ml.p5.48xlarge", "pods: 99, vCpu: 1, memoryInGiB: 1", r"99 pods on ml\.p5.*, and .* have room for 98"),
         (
             "ml.g5.12xlarge",
             "count: 1, placement: {mode: required, layer: 3}",

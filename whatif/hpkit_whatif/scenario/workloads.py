@@ -66,9 +66,12 @@ def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
     for number, rack in enumerate(racks):
         amounts = amounts_of(QuotaResource(rack.instance_type, count=1))
         labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
+        instance = find_instance_type(rack.instance_type)
+        # The kubelet's default, unless HyperPod's limit is known.
+        limit = (instance and instance.max_pods) or 110
         for place in range(rack.nodes):
             name = f"node-{number:03}-{place:04}"
-            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**amounts, "pods": 110})
+            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**amounts, "pods": limit})
 
 
 def of_teams(tasks: Iterable[Located], teams: Collection[str], others: Counter[str]) -> Iterator[Located]:

@@ -75,7 +75,9 @@ class Places:
         rules = dict.fromkeys(rule for pods in task.pod_sets for rule in _not_computed(pods.spec))
         if rules:
             return f"whether nodes fit depends on {listing([*rules])}, which hpkit doesn't compute"
-        if self.jobs.observed.nodes and any(self._candidates(pods, queue) is None for pods in task.pod_sets):
+        if not self.jobs.observed.unread & _NEEDED and any(
+            self._candidates(each, queue) is None for each in task.pod_sets
+        ):
             return "its pods may wait until nodes for them have been added"
         if self.unread:
             return f"whether nodes have room isn't known, because {self.unread} couldn't be read"
