@@ -70,7 +70,7 @@ def stack(up, instance, repository):
     [
         (remove_a_team, "ChangeGuard keep-parts: This change would", remove_a_team),
         (rename_a_group, "Cluster cluster: This change would DELETE the instance group", rename_a_group),
-        (move_the_groups, "ChangeGuard keep-groups: This change would", move_and_rename_the_groups),
+        (move_the_groups, "ChangeGuard keep-groups: ", move_and_rename_the_groups),
         (move_the_vpc, "ChangeGuard keep-groups: handson-dev: an EKS cluster can't move", None),
         (None, "mandatory-tags: ", None),
         (remove_a_member, "pulumi state unprotect", None),
