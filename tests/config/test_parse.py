@@ -164,20 +164,11 @@ def test_an_unknown_key_that_is_called_like_a_mark_of_pydantic_is_a_finding():
     }
 
 
-@pytest.mark.parametrize(
-    ("arn", "problem"),
-    [
-        ("arn:awz:iam::123456789012:role/ada", "whose partition is `awz`"),
-        ("arn:aws:s3::123456789012:role/ada", "whose service is `s3`"),
-        ("arn:aws:iam:us-west-2:123456789012:role/ada", "which contains the region `us-west-2`"),
-        ("arn:aws:iam::ACCOUNT_ID:role/ada", "whose account ID is `ACCOUNT_ID` instead of 12 digits"),
-        ("arn:aws:iam::role/ada", "which has 5 parts instead of 6"),
-        ("arn:aws:iam::123456789012:role:ada", "which lacks `role/` after the account"),
-        ("arn:aws:iam::123456789012:role/ada lovelace", "whose role name contains characters other than"),
-    ],
-)
-def test_the_wrong_part_of_a_roles_arn_is_named(arn, problem):
-    assert f"is `{arn}`, {problem}" in only(organization(teams=[team("ada", members=[arn])])).message
+@pytest.mark.parametrize("arn", ["arn:aws:s3::123456789012:role/ada", "arn:aws:iam::role/ada"])
+def test_the_form_of_a_roles_arn_is_shown(arn):
+    found = only(organization(teams=[team("ada", members=[arn])]))
+    assert f"is `{arn}`, which isn't the ARN of a role" in found.message
+    assert "`arn:aws:iam::123456789012:role/NAME`" in found.fix
 
 
 @pytest.mark.parametrize("key", ["teams", "clusterPolicy", "tags", "environmentDefaults"])
@@ -372,7 +363,6 @@ def problem(content: bytes):
         (b"a:\n  - {x: 1\n  - {x: 2}\n", 2, "the `{` on line 2 isn't closed"),
         (b"a: {x: 1,\n    y: 2\n    z: 3}\n", 2, "a comma is missing at the end of this line"),
         (b"a: {x: 1,\n    y: [2] z: 3}\n", 2, "a comma is missing before `z`"),
-        (b"a: b {x: 1}\n", 1, "there's a text before the map: `b`"),
         (b"a: {x: 1}}\n", 1, "a `}` on this line has no `{`"),
         (b"a: x: 1, y: 2}\n", 1, "a `}` on this line has no `{`"),
         (b"a: {x: 1]}\n", 1, "a `]` on this line has no `[`"),

@@ -62,7 +62,6 @@ _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z")
 _CRON_OF_AWS = re.compile(r"cron\((?P<fields>[^()]+)\)\Z")
 _ZONE_ID = re.compile(r"[a-z]{2,5}\d-az\d\Z")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d\Z")
-_ROLE = re.compile(r"role/(?:[!-.0-~]+/)*[\w+=,.@-]+\Z", re.ASCII)
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 # Frequencies as people write them, and as cron's short forms.
@@ -105,7 +104,6 @@ _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
 _NICKNAMES: Final = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PERCENT: Final = 100
 _ACCOUNT_DIGITS: Final = 12
-_ARN_PARTS: Final = 6
 # Keys whose whole number is a percentage, or counts to 100 as one does.
 _PERCENTAGES: Final = ("borrowLimit", "fairShareWeight", "instanceMemoryAllocationPercentage", "idleGpuPercent")
 _COUNTS: Final = ("count", "accelerators", "replicas")
@@ -163,7 +161,10 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
             f"Use the key's ARN, which `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` prints.",
             "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
-    return _explained_part(value)
+    if value.startswith("arn:") and not _ONE_COLON.match(value):
+        form = "arn:aws:iam::123456789012:role/NAME"
+        return "which isn't the ARN of a role", f"Use the form `{form}`; `aws iam list-roles` prints ARNs.", form
+    return None
 
 
 def _explained_parts(value: str) -> tuple[str, str, str] | None:
@@ -204,41 +205,6 @@ def _explained_arn(value: str) -> tuple[str, str, str] | None:
     if wildcard := _WILDCARD.match(value):
         fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
         return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
-    return None
-
-
-def _explained_part(value: str) -> tuple[str, str, str] | None:
-    """Return the same for the ARN of a role with one wrong part."""
-    parts, role = value.split(":"), "arn:aws:iam::123456789012:role/NAME"
-    if parts[0] != "arn" or _ONE_COLON.match(value):
-        return None
-    if len(parts) < _ARN_PARTS:
-        return f"which has {plural(len(parts), 'part')} instead of {_ARN_PARTS}", f"Use the form `{role}`.", role
-    _, partition, service, region, account, *rest = parts
-    resource = ":".join(rest)
-    name = re.split("[:/]", resource)[-1]
-    for is_wrong, problem, fix in (
-        (not partition.startswith("aws"), f"whose partition is `{partition}`", "Use `aws`, `aws-cn`, or `aws-us-gov`."),
-        (service != "iam", f"whose service is `{service}`", "Use the ARN of a role: its service is `iam`."),
-        (region, f"which contains the region `{region}`", "Remove the region: roles have none."),
-        (
-            not re.fullmatch(r"[0-9]{12}", account),
-            f"whose account ID is `{account}` instead of 12 digits",
-            "Use the account that `aws sts get-caller-identity --query Account` prints.",
-        ),
-        (
-            not resource.startswith("role/"),
-            "which lacks `role/` after the account",
-            f"Use `{':'.join(parts[:5])}:role/{name}`.",
-        ),
-        (
-            not _ROLE.match(resource),
-            "whose role name contains characters other than letters, digits, and `_ + = , . @ -`",
-            "Use the ARN that `aws iam list-roles` prints.",
-        ),
-    ):
-        if is_wrong:
-            return problem, fix, role
     return None
 
 

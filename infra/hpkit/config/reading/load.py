@@ -7,8 +7,7 @@ It rejects what would loop or exhaust memory, and never raises for the content o
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,19 +39,9 @@ _OWN_TAGS: Final = {
     yaml.SequenceStartEvent: f"{_YAML_TAG}seq",
 }
 _ACCOUNT_DIGITS: Final = 12
-# Typographic quotes, as word processors and chat programs write them: double ones, single ones.
-_CURLY: Final = ("“”„‟«»", "‘’‚‛")
-_OPENS: Final = tuple("".join(_CURLY))
+# A text in typographic quotes, as word processors and chat programs write them: double ones, single ones.
+_CURLY: Final = re.compile("[“”„‟«»]([^“”„‟«»]*)[“”„‟«»\"]\\Z|[‘’‚‛]([^‘’‚‛]*)[‘’‚‛']\\Z")
 IN_CURLY_QUOTES: Final = "is in curly quotes, which are letters to YAML"
-# A text in such quotes, where a key or a value can begin and end.
-_TOKEN: Final = "|".join(
-    rf"[{curly}][^{curly}{straight}]*[{curly}{straight}]" for curly, straight in zip(_CURLY, "\"'", strict=True)
-)
-_QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'"""
-# Those, or what is skipped before them: texts in straight quotes, and comments.
-_WITH_CURLY: Final = re.compile(
-    rf"(?:(?<=[\s\[{{,])|(?<=[{''.join(_CURLY)}\"']:)|^)(?:{_QUOTED}|#.*|(?P<token>{_TOKEN})(?=\s*(?:[,\]}}:#]|$)))"
-)
 
 
 def read_text(content: bytes) -> Document:
@@ -76,7 +65,7 @@ def read_text(content: bytes) -> Document:
             "Save the file as UTF-8.",
             mark=Mark(line, column),
         )
-    return _composed(text)
+    return _Composer().compose(text)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -123,42 +112,13 @@ class _RejectedError(Exception):
         self.problem = Problem("CFG005", (), message, fix, mark)
 
 
-def _composed(text: str) -> Document:
-    """Return a text's document. Curly quotes are read as straight ones, and reported."""
-    composer = _Composer({})
-    document = composer.compose(text)
-    if document.data is not None and not composer.has_curly:
-        return document
-    straight, curly = _straightened(text)
-    repaired = _Composer(curly).compose(straight) if curly else document
-    return document if repaired.data is None else repaired
-
-
-def _straightened(text: str) -> tuple[str, dict[Mark, str]]:
-    """Return a text with straight instead of curly quotes, and the position of each replaced text."""
-    curly: dict[Mark, str] = {}
-
-    def straight(number: int, match: re.Match[str]) -> str:
-        inner = (match["token"] or "")[1:-1]
-        quote = "'" if '"' in inner or "\\" in inner else '"'
-        if not match["token"] or quote in inner:
-            return match[0]
-        curly[Mark(number, match.start() + 1)] = match["token"]
-        return f"{quote}{inner}{quote}"
-
-    lines = enumerate(text.split("\n"), 1)
-    return "\n".join(_WITH_CURLY.sub(partial(straight, number), line) for number, line in lines), curly
-
-
 class _Composer:
     """Builds nodes from parser events with its own stack, so that nesting can't exhaust Python's.
 
-    curly: position of each text with curly quotes in the file → the original text.
+    Curly quotes are read as straight ones, and reported.
     """
 
-    def __init__(self, curly: Mapping[Mark, str]) -> None:
-        self.curly = curly
-        self.has_curly = False
+    def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.anchors: dict[str, YamlNode] = {}
         self.open: set[str] = set()
@@ -270,15 +230,16 @@ class _Composer:
         plain = event.implicit[0] and not event.style
         is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
         value: Any = text
-        self.has_curly |= plain and text.startswith(_OPENS)
-        if event.style and mark in self.curly:
-            value = text if is_key or _needs_quotes(text) else resolve(text)
-            self._report_curly(value, mark, stack, is_key=is_key)
-            plain = True
+        curly = _CURLY.match(text) if plain else None
+        if curly:
+            inner = curly[1] or curly[2] or ""
+            value = inner if is_key or _needs_quotes(inner) else resolve(inner)
+            self._report_curly(text, value, mark, stack, is_key=is_key)
+            text = inner
         elif plain and not is_key:
             value = resolve(text)
         is_octal = not is_key and _OCTAL.match(text)
-        if plain and mark not in self.curly and (is_octal or YAML_1_1_BOOLS.match(text)):
+        if plain and not curly and (is_octal or YAML_1_1_BOOLS.match(text)):
             path = _path(stack, text if is_key else None)
             self.problems.append(
                 Problem(
@@ -295,13 +256,13 @@ class _Composer:
             self.anchors[event.anchor] = node
         return node
 
-    def _report_curly(self, value: Any, mark: Mark, stack: "list[_Frame]", *, is_key: bool) -> None:
+    def _report_curly(self, text: str, value: Any, mark: Mark, stack: "list[_Frame]", *, is_key: bool) -> None:
         straight = written(value, resolve)
         self.problems.append(
             Problem(
                 "CFG005",
                 _path(stack, value if is_key else None),
-                f"{self.curly[mark]} {IN_CURLY_QUOTES}",
+                f"{text} {IN_CURLY_QUOTES}",
                 f"Rename the key to `{straight}`." if is_key else f"Use `{straight}`.",
                 mark,
             )

@@ -15,15 +15,13 @@ __all__ = ["syntax_error"]
 _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):(?P<value>[^\s/:][^:]*)\Z")
 # Spaces from web pages and word processors, where YAML requires a normal space; they look the same.
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
+_CURLY = re.compile("[\\s{,[:](“[^”]*”|‘[^’]*’)\\s*(?:[,}:#\\]]|$)")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _NO_COLON = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w-]*)(?=\s*\Z|\s+[\[{&]|\s+(?!.*:(?:\s|\Z))\S)")
 _NO_DASH_SPACE = re.compile(r"\s*-(?=[{\[\"']|[A-Za-z][\w.-]*:(?:\s|\Z))")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
-_EQUALS = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(\S.*?)\s*\Z")
-_BLOCK = re.compile(r"\s*([A-Za-z][\w-]*)\s*=?\s*\{\s*\Z")
 _WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
 _NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
-_TEXT_BEFORE_MAP = re.compile(r"\s*(?:-\s+)?[\w.-]+:\s+([\w-]+)\s+\{")
 _LAST_KEY = re.compile(r"(?:\A|[{,])\s*([A-Za-z][\w-]*)\Z")
 _OPENS = {"}": "{", "]": "["}
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
@@ -40,11 +38,11 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     explanations = (
         _conflict(lines),
         _tab(lines, mark),
+        _curly_quotes(lines, line_numbers),
         _other_space(lines, line_numbers),
         _open_quote(lines, mark),
         _no_space_after_dash(lines, line_numbers),
         _no_space(lines, line_numbers),
-        _block(lines, mark),
         _open_bracket(error, lines, mark),
         _no_colon(error, lines, mark),
         _no_dash(lines, line_numbers),
@@ -82,6 +80,14 @@ def _tab(lines: list[str], mark: Mark) -> _Found | None:
     if "\t" not in typed[: len(typed) - len(typed.lstrip())]:
         return None
     return mark, "this line is indented with a tab; YAML allows only spaces there", "Replace the tab with spaces."
+
+
+def _curly_quotes(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
+    for number in numbers:
+        if found := _CURLY.search(_line(lines, number)):
+            problem = f"{found[1]} is in curly quotes, which are letters to YAML"
+            return Mark(number, found.start(1) + 1), problem, "Use straight quotes."
+    return None
 
 
 def _other_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
@@ -141,17 +147,6 @@ def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
             key, value = found["key"], found["value"].strip()
             mark = Mark(number, len(found["before"]) + 1)
             return mark, f"a space is missing after the colon of `{key}`", f"Set `{key}: {value}`."
-    return None
-
-
-def _block(lines: list[str], mark: Mark) -> _Found | None:
-    for number, line in enumerate(lines[: mark.line], 1):
-        if found := _BLOCK.match(line):
-            return (
-                Mark(number, _indent(line) + 1),
-                f"`{line.strip()}` begins a block of HCL, which isn't YAML",
-                f"Write `{found[1]}:`, indent its keys below it, and remove the closing brace.",
-            )
     return None
 
 
@@ -249,10 +244,7 @@ def _no_colon(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Fou
         if (found := _NO_COLON.match(line)) and (
             number != mark.line or line[found.end() :].lstrip()[:1] in ("[", "{", "&")
         ):
-            pair = _EQUALS.match(line)
-            message, fix = _colon_after(found[1])
-            fix = f"Set `{pair[1]}: {pair[2]}`." if pair else fix
-            return Mark(number, found.start(1) + 1), message, fix
+            return Mark(number, found.start(1) + 1), *_colon_after(found[1])
     return None
 
 
@@ -269,13 +261,6 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
     if closed and problem.startswith(("mapping values", "did not find expected key")):
         return Mark(mark.line, code.rfind(closed) + 1), *_opens_nothing(closed)
     if problem.startswith("mapping values are not allowed"):
-        if found := _TEXT_BEFORE_MAP.match(line):
-            place = Mark(mark.line, found.start(1) + 1)
-            return (
-                place,
-                f"there's a text before the map: `{found[1]}`",
-                f"Remove it. An anchor is written `&{found[1]}`.",
-            )
         if _KEY.match(line) and ": " in line[: mark.column - 1]:
             return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
         return _indented_further(lines, mark)
