@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from hpkit_local.plugins.kubernetes.chart_kinds import chart_documents
+from hpkit_local.plugins.kubernetes.substitute import chart_documents
 from tests.running import eventually, get_tools, making
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

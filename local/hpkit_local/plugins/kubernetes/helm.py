@@ -41,7 +41,6 @@ __all__ = [
     "flags",
     "values_files",
     "waits",
-    "with_values",
 ]
 
 _SECONDS: Final = 300  # the official plugin's default for releases
@@ -306,13 +305,3 @@ def values_files(inputs: Props, helm: HelmRun) -> list[str]:
     """Return arguments that name the file of values, if there are any."""
     values = inputs.get("values")
     return ["--values", helm.write("values.yaml", json.dumps(values))] if values else []
-
-
-def with_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> Props:
-    """Return values with others laid over them, mapping by mapping, as helm does."""
-    result = dict(below)
-    for key, value in above.items():
-        former = result.get(key)
-        nested = isinstance(former, dict) and isinstance(value, dict)
-        result[key] = with_values(dict(former or {}), value) if nested else value
-    return result

@@ -4,12 +4,10 @@ import random
 import secrets
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from hpkit.catalog import CHARTS_FOLDER
 from hpkit_local.kubernetes.api import ApiResource
-from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds, install_substitute, may_substitute
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.helm import MIRROR, Answer, Helm, HelmRun, chart_of, flags, values_files, waits
 from hpkit_local.plugins.kubernetes.live_release import (
@@ -22,6 +20,7 @@ from hpkit_local.plugins.kubernetes.live_release import (
 )
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
+from hpkit_local.plugins.kubernetes.substitute import install_substitute, may_substitute
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
@@ -147,8 +146,6 @@ class Release:
         values = values_files(inputs, helm)
         verb = self._verb(call, helm, inputs, upgrade=upgrade)
         arguments = flags(inputs, upgrade=verb == "upgrade")
-        if verb == "install" and create_kinds(call, self.cluster.api, Path(chart), inputs.get("values") or {}):
-            arguments.append("--skip-crds")
         command = (verb, name, chart, "--namespace", namespace, "--output", "json", *values, *arguments)
         try:
             answer = helm.call(call, *command)

@@ -11,7 +11,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit_local.kubernetes.api import RejectedError
-from hpkit_local.plugins.kubernetes.chart_kinds import SWITCH
+from hpkit_local.plugins.kubernetes.substitute import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CONFIG_MAP, FailedError, in_background, sample_chart
 from tests.running import chart_mirror, eventually, get_tools, tools_required
@@ -237,7 +237,7 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
     plugin, api, release, monkeypatch
 ):
     monkeypatch.delenv(SWITCH)
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._PAUSE", 0.1)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute._PAUSE", 0.1)
     get_tools("training-operator-manifests", "training-operator")
     hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
@@ -263,7 +263,7 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == set()
     assert api.read(OPERATOR)
     plugin.delete(RELEASE, "sample", release_id, outputs)
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.chart_kinds._PAUSE", 1.0)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute._PAUSE", 1.0)
     _, _, outputs = plugin.create(RELEASE, "sample", far)
     assert api.read(OPERATOR), "the namespace of the deleted one was still ending"
     plugin.delete(RELEASE, "sample", release_id, outputs)
