@@ -3,10 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from generate import team_rights
 from generate.catalog import METRICS_FILE, hyperpod_text, kueue_metrics_text, service_model_text
-from generate.create_cluster import without_key_text
 from generate.pages import COMMANDS_FILE, commands_page, deployer_policy_page, examples_text, policies_page, rules_page
 from generate.site import JSON_PAGE, json_page
 from generate.urns import urn_files
@@ -15,13 +15,14 @@ from hpkit.project import project_root
 
 __all__ = ["FILES"]
 
+_CREATE_CLUSTER = Path(__file__).parent / "create_cluster.md"
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
     METRICS_FILE: kueue_metrics_text,
     COMMANDS_FILE: commands_page,
     JSON_PAGE: json_page,
-    "docs/reference/config.md": lambda: reference() + without_key_text(),
+    "docs/reference/config.md": lambda: reference() + _CREATE_CLUSTER.read_text(encoding="utf-8"),
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,
     "docs/reference/policies.md": policies_page,
