@@ -1,53 +1,34 @@
 """Delays after which AWS applies accepted changes, scaled by the latency factor.
 
-AWS mostly documents no number. Then the time is one that others measured or wait for, as its source states.
+AWS mostly documents no number. Then the time is one that others measured or wait for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from hpkit_local.aws.backend import Context, Record
 
-__all__ = ["LATENESS", "LEAST_FACTOR", "LEAST_SECONDS", "Lateness", "is_effective", "late_seconds", "when_effective"]
+__all__ = ["LATENESS", "LEAST_FACTOR", "LEAST_SECONDS", "is_effective", "late_seconds", "when_effective"]
 
 
-@dataclass(frozen=True)
-class Lateness:
-    """How long something isn't effective after AWS accepted it, and the source."""
-
-    what: str
-    seconds: float
-    source: str
-
-
+# Seconds during which something isn't effective after AWS accepted it.
 LATENESS: Final = {
-    "access-entry": Lateness(
-        "a new EKS access entry or access policy grants no access",
-        30,
-        "EKS API, CreateAccessEntry: several seconds; a public test harness of Terraform: 30 s to 2 min",
-    ),
-    "pod-identity": Lateness(
-        "new pods get no credentials from a new Pod Identity association",
-        5,
-        "EKS API, CreatePodIdentityAssociation: several seconds",
-    ),
-    "key-rights": Lateness(
-        "EKS can't use a new KMS key, or a key with a new permission",
-        4,
-        "KMS guide, grants: up to five minutes; terraform-provider-aws issue 49247; in that harness, 4 s sufficed",
-    ),
-    "role": Lateness(
-        "services can't assume a new role",
-        10,
-        "IAM guide, changes aren't always immediately visible; terraform-provider-aws, propagationTimeout of eks",
-    ),
-    "node": Lateness(
-        "a `Running` HyperPod node doesn't appear in Kubernetes",
-        180,
-        "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
-    ),
+    # A new EKS access entry or access policy grants no access. EKS API, CreateAccessEntry: several seconds; a public
+    # test harness of Terraform: 30 s to 2 min.
+    "access-entry": 30.0,
+    # New pods get no credentials from a new Pod Identity association. EKS API, CreatePodIdentityAssociation: several
+    # seconds.
+    "pod-identity": 5.0,
+    # EKS can't use a new KMS key, or a key with a new permission. KMS guide, grants: up to five minutes;
+    # terraform-provider-aws issue 49247; in that harness, 4 s sufficed.
+    "key-rights": 4.0,
+    # Services can't assume a new role. IAM guide, changes aren't always immediately visible; terraform-provider-aws,
+    # propagationTimeout of eks.
+    "role": 10.0,
+    # A `Running` HyperPod node doesn't appear in Kubernetes. awsome-distributed-training, Terraform: polls for nodes up
+    # to 30 min.
+    "node": 180.0,
 }
 # From a latency factor of a hundredth on, programs that don't wait must fail, even on a busy machine, where a step
 # takes a second. Without its waits, handson-dev came up with half a second, and failed with three.
@@ -58,7 +39,7 @@ LEAST_FACTOR: Final = 0.01
 def late_seconds(ctx: Context, name: str) -> float:
     """Return how long something isn't effective here: not at all with latency factor 0."""
     factor = ctx.backend.settings.latency_factor
-    seconds = LATENESS[name].seconds * factor
+    seconds = LATENESS[name] * factor
     return max(seconds, LEAST_SECONDS) if factor >= LEAST_FACTOR else seconds
 
 

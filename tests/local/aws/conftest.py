@@ -66,7 +66,7 @@ class Cloud:
             "accessConfig": {"authenticationMode": "API"},
             **more,
         }
-        self.advance(LATENESS["role"].seconds)
+        self.advance(LATENESS["role"])
         arn = str(self.eks.create_cluster(**wanted)["cluster"]["arn"])
         self.advance(720)
         return arn
@@ -96,7 +96,7 @@ class Cloud:
 
     def make_cluster(self, **more: Any) -> str:
         """Create a HyperPod cluster and wait until its nodes run."""
-        self.advance(LATENESS["role"].seconds)
+        self.advance(LATENESS["role"])
         arn = str(self.sm.create_cluster(**self.request(**more))["ClusterArn"])
         self.advance(1200)
         self.describe()
@@ -106,7 +106,7 @@ class Cloud:
     def join(self) -> None:
         """Wait until running nodes have joined Kubernetes."""
         self.describe()
-        self.advance(LATENESS["node"].seconds)
+        self.advance(LATENESS["node"])
 
     def govern(self) -> str:
         """Create a cluster with the task governance add-on."""

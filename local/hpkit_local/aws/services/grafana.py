@@ -9,7 +9,6 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import MACHINES, Machine, Service, action, declare
 from hpkit_local.aws.services.iam import require_role
-from hpkit_local.aws.services.sso_admin import has_identity_center
 
 __all__: list[str] = []
 
@@ -81,9 +80,6 @@ def _check(ctx: Context, params: Record) -> None:
     if params.get("workspaceRoleArn"):
         purpose, trusted = "the workspace role", "grafana.amazonaws.com"
         require_role(ctx, params["workspaceRoleArn"], trusts=trusted, purpose=purpose, code="ValidationException")
-    # As a user reported it: terraform-aws-managed-service-grafana, issue 30.
-    if "AWS_SSO" in params.get("authenticationProviders", ()) and not has_identity_center(ctx):
-        raise ServiceError("ValidationException", "SSO is not enabled in any region.")
     version = params.get("grafanaVersion", DEFAULT_VERSION)
     if version not in VERSIONS:
         # Source: https://docs.aws.amazon.com/grafana/latest/APIReference/API_ListVersions.html

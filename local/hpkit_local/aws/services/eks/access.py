@@ -168,13 +168,6 @@ def list_associated_access_policies(ctx: Context, params: Record) -> Record:
     }
 
 
-@operation("eks", "ListAccessPolicies")
-def list_access_policies(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - every operation has one signature
-    """Return the policies that EKS offers."""
-    found = [{"name": name, "arn": POLICY_ARN + name} for name in POLICIES]
-    return page("accessPolicies", found, params, code=INVALID)
-
-
 # Source: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
 def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
     """Create an association; `owner` is the add-on that it belongs to."""
