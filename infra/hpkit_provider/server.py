@@ -3,8 +3,9 @@
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
 from __future__ import annotations
 
+import json
 import os
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
@@ -25,14 +26,7 @@ from hpkit_provider.resources.quota_lists import QuotaLists
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import RESOURCES
-from hpkit_provider.schema.package import (
-    GET_CLUSTER,
-    SETTINGS,
-    allows_replacement,
-    changed_settings,
-    leaving_teams,
-    schema_text,
-)
+from hpkit_provider.schema.settings import SETTINGS, allows_replacement, changed_settings, leaving_teams
 
 __all__ = ["HyperpodServicer"]
 
@@ -44,6 +38,7 @@ _HANDLERS: tuple[type[Handler], ...] = (
     ChangeGuardHandler,
     ReadinessHandler,
 )
+_GET_CLUSTER: Final = "hyperpod:index:getCluster"
 _ENGINE_SETTINGS = ("version", "pluginDownloadURL", "__internal")  # set by the engine itself
 
 
@@ -73,8 +68,8 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def GetSchema(self, request: Any, context: Any) -> Any:
-        """Return the package schema."""
-        return provider_pb2.GetSchemaResponse(schema=schema_text())
+        """Return no more than the engine needs: `hpkit.hyperpod` has the classes of the resources."""
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": self.package, "version": VERSION}))
 
     @readable
     def CheckConfig(self, request: Any, context: Any) -> Any:
@@ -145,8 +140,8 @@ class HyperpodServicer(PluginServicer):
     @readable
     def Invoke(self, request: Any, context: Any) -> Any:
         """Return a cluster that no resource of the program describes."""
-        if request.tok != GET_CLUSTER:
-            raise PluginError(f"package `hyperpod` has no function {request.tok!r}; known: {GET_CLUSTER}.")
+        if request.tok != _GET_CLUSTER:
+            raise PluginError(f"package `hyperpod` has no function {request.tok!r}; known: {_GET_CLUSTER}.")
         handler = ClusterHandler(self.clients)
         call = EngineCall("", handler.seconds, self.cancelled, self.log, best_effort=False)
         found = handler.find(call, str(from_struct(request.args)["clusterName"]))

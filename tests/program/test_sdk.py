@@ -1,13 +1,13 @@
-"""The resource classes pass exactly the properties in the plugin's schema to the engine."""
+"""The resource classes pass exactly the properties of the plugin's tables to the engine."""
 
 import pulumi
 import pytest
 
 from hpkit.program import sdk as resources
 from hpkit.program.recording.record import answer_inline
-from hpkit_provider.schema.package import package_schema
+from hpkit_provider.schema.field_table import RESOURCES, table
+from hpkit_provider.schema.settings import SETTINGS
 
-SCHEMA = package_schema()["resources"]
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
 
 
@@ -69,21 +69,25 @@ def test_a_quota_reaches_the_engine_in_the_apis_names(engine):
     }, "what is not stated is not sent"
 
 
-@pytest.mark.parametrize("token", SCHEMA)
-def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(token, engine):
-    body, name = SCHEMA[token], token.rpartition(":")[2]
+@pytest.mark.parametrize("name", RESOURCES)
+def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(name, engine):
+    inputs, resource = table(name).members, getattr(resources, name)
     hints = getattr(resources, f"_{name}Inputs").__annotations__
     required = [key for key, hint in hints.items() if not hint.__forward_arg__.startswith("NotRequired")]
 
     @pulumi.runtime.test
     def program():
-        getattr(resources, name)("every", **dict.fromkeys(hints, "x"))
-        getattr(resources, name)("required", **dict.fromkeys(required, "x"))
+        resource("every", **dict.fromkeys(hints, "x"))
+        resource("required", **dict.fromkeys(required, "x"))
 
     program()
     every, least = engine.registered
-    assert every.typ == token
-    assert set(every.inputs) == set(body["inputProperties"])
-    assert set(least.inputs) == set(body["requiredInputs"])
-    attributes = {value.key for value in vars(getattr(resources, name)).values() if hasattr(value, "key")}
-    assert attributes == set(body["properties"]) - set(body["inputProperties"])
+    assert every.typ == RESOURCES[name].token
+    assert set(every.inputs) == {each.name for each in inputs}
+    assert set(least.inputs) == {each.name for each in inputs if each.required}
+    attributes = {value.key for value in vars(resource).values() if hasattr(value, "key")}
+    assert attributes == {each.name for each in RESOURCES[name].outputs}
+
+
+def test_the_provider_has_a_keyword_for_every_setting():
+    assert {resources._key(name) for name in resources._ProviderInputs.__annotations__} == set(SETTINGS)

@@ -1,6 +1,5 @@
 """A minimal engine: Pulumi's calls of the plugin, and the prerequisites that it needs."""
 
-import json
 import os
 import signal
 import subprocess
@@ -117,9 +116,6 @@ class Engine(Plugin):
             return None
         self.state[name] = {**entry, "inputs": inputs, "outputs": outputs}
         return self.state[name]
-
-    def schema(self):
-        return json.loads(self.call("GetSchema", provider_pb2.GetSchemaRequest()).schema)
 
     def together(self, calls, *, threads=16):
         """Run callables in parallel; return what each returned or raised."""

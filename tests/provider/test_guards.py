@@ -10,7 +10,7 @@ from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import UNKNOWN, to_struct
 from hpkit_provider.resources.change_guard import ChangeGuardHandler
 from hpkit_provider.resources.cluster.protection import lost_subnets, removed_groups, with_instances
-from hpkit_provider.schema.package import changed_settings
+from hpkit_provider.schema.settings import changed_settings
 from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import TYPE, FailedError, quota
 

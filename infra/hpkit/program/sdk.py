@@ -1,7 +1,7 @@
 """Resource classes of the `hyperpod` package, and its provider: inputs are keywords, objects have the API's keys.
 
-The plugin's schema describes each property, and the plugin checks what is in objects:
-`infra/hpkit_provider/schema/declarations.py`, and the SageMaker API reference.
+The plugin checks what is in objects. The SageMaker API reference describes the properties; the plugin's own are
+described in `infra/hpkit_provider/schema/declarations.py` and `settings.py`.
 """
 
 from __future__ import annotations

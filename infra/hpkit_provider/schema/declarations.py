@@ -14,114 +14,90 @@ from hpkit_provider.schema.field import Behavior, Field, ResourceTable
 __all__ = ["RESOURCES"]
 
 
-def _output(name: str, text: str, kind: str = "string") -> Field:
-    return Field(name, name[0].upper() + name[1:], kind, text=text)
+def _output(name: str, kind: str = "string") -> Field:
+    return Field(name, name[0].upper() + name[1:], kind)
 
 
 _NAMES = Field("", "", "string")
 
 
-def _own(name: str, text: str, kind: str = "string", **facts: Any) -> Field:
+def _own(name: str, kind: str = "string", **facts: Any) -> Field:
     """Return an input that SageMaker doesn't have; lists and maps are of names."""
     if kind == "list":
         facts = {"identity": "*", "item": _NAMES, **facts}
     if kind == "map":
         facts = {"item": _NAMES, "key": _NAMES, **facts}
-    return Field(name, "", kind, text=text, **facts)
+    return Field(name, "", kind, **facts)
 
 
 _KIT_OWN = (
-    _own(
-        "autoscaledInstanceGroups",
-        "Names of the groups that managed Karpenter scales. Their counts are ignored after creation.",
-        "list",
-    ),
-    _own("allowReplace", "Whether a change may replace the cluster.", "boolean", silent=True),
-    _own("allowDeleteInstanceGroups", "Names of groups with instances that a change may delete.", "list", silent=True),
+    # Names of the groups that managed Karpenter scales. Their counts are ignored after creation.
+    _own("autoscaledInstanceGroups", "list"),
+    # Whether a change may replace the cluster.
+    _own("allowReplace", "boolean", silent=True),
+    # Names of groups with instances that a change may delete.
+    _own("allowDeleteInstanceGroups", "list", silent=True),
 )
 # Inputs for policies; SageMaker has no such properties.
 _STATED_OF_QUOTA = (
-    _own(
-        "elasticInstanceTypes",
-        "Instance types whose quota may rely on nodes that Karpenter adds. For policies; it isn't sent to SageMaker.",
-        "list",
-        silent=True,
-    ),
-    _own(
-        "futureInstanceTypes",
-        "Instance types whose quota may exist before an instance group. For policies; it isn't sent to SageMaker.",
-        "list",
-        silent=True,
-    ),
+    # Instance types whose quota may rely on nodes that Karpenter adds. For policies; it isn't sent to SageMaker.
+    _own("elasticInstanceTypes", "list", silent=True),
+    # Instance types whose quota may exist before an instance group. For policies; it isn't sent to SageMaker.
+    _own("futureInstanceTypes", "list", silent=True),
 )
 
 _VERSION = r"[0-9]+\.[0-9]+"
 _GUARDED = (
-    _own("subject", "Name of the guarded resource in messages.", required=True, silent=True),
-    _own("identity", "Live ID of each guarded resource, by its name in allowReplace.", "map"),
-    _own(
-        "parts",
-        "Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.",
-        "map",
-        silent=True,
-    ),
-    _own(
-        "contents",
-        "Description of each guarded resource and of what is deleted with it, for messages.",
-        "map",
-        silent=True,
-    ),
-    _own(
-        "nested",
-        "Names of resources that depend on each other, in order: each depends on the one before it.",
-        "list",
-        identity="",
-        silent=True,
-    ),
-    _own(
-        "allowReplace", "Names of resources that may be replaced or deleted, with a warning only.", "list", silent=True
-    ),
-    _own(
-        "protected",
-        "Names of resources that their services don't delete until a run lifts their protection.",
-        "list",
-        silent=True,
-    ),
-    _own("where", "Where to set allowReplace, for messages.", silent=True),
-    _own(
-        "fixed",
-        "`network`: the VPC; `group` or `group in zone`: the place of an instance group. They can't change.",
-        "map",
-        silent=True,
-    ),
-    _own("version", "Kubernetes minor version. It can only increase, by one at a time.", pattern=_VERSION),
+    # Name of the guarded resource in messages.
+    _own("subject", required=True, silent=True),
+    # Live ID of each guarded resource, by its name in allowReplace.
+    _own("identity", "map"),
+    # Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.
+    _own("parts", "map", silent=True),
+    # Description of each guarded resource and of what is deleted with it, for messages.
+    _own("contents", "map", silent=True),
+    # Names of resources that depend on each other, in order: each depends on the one before it.
+    _own("nested", "list", identity="", silent=True),
+    # Names of resources that may be replaced or deleted, with a warning only.
+    _own("allowReplace", "list", silent=True),
+    # Names of resources that their services don't delete until a run lifts their protection.
+    _own("protected", "list", silent=True),
+    # Where to set allowReplace, for messages.
+    _own("where", silent=True),
+    # `network`: the VPC; `group` or `group in zone`: the place of an instance group. They can't change.
+    _own("fixed", "map", silent=True),
+    # Kubernetes minor version. It can only increase, by one at a time.
+    _own("version", pattern=_VERSION),
 )
 
 _AUTOSCALED_GROUP = (
-    _own("clusterArn", "ARN of the cluster that has the group.", required=True),
-    _own("instanceGroupName", "Name of the group, as the Cluster declares it.", required=True),
+    # ARN of the cluster that has the group.
+    _own("clusterArn", required=True),
+    # Name of the group, as the Cluster declares it.
+    _own("instanceGroupName", required=True),
 )
 
 _READINESS = (
-    _own("minutes", "Maximum wait in minutes.", "number", required=True, minimum=1, silent=True),
-    _own("eksClusterName", "EKS cluster whose Kubernetes API is read."),
-    _own("endpoint", "Address of the Kubernetes API. Without other inputs, only access for the caller is awaited."),
-    _own("certificateAuthority", "Certificate authority of the Kubernetes API, in base64."),
-    _own("clusterArn", "HyperPod cluster that has the groups."),
-    _own("instanceGroups", "Instance groups whose nodes must be Ready and schedulable.", "list"),
-    _own("deployments", "Deployments that must be available, `namespace/name`.", "list"),
-    _own(
-        "instanceCounts",
-        "Instances that each instance group should have. When the time is up, the run continues with a warning.",
-        "map",
-        item=Field("", "", "number"),
-    ),
-    _own("keyArn", "KMS key that must be enabled."),
-    _own(
-        "podIdentityAssociations",
-        "IDs of Pod Identity associations that must be effective, by `namespace/service-account`.",
-        "map",
-    ),
+    # Maximum wait in minutes.
+    _own("minutes", "number", required=True, minimum=1, silent=True),
+    # EKS cluster whose Kubernetes API is read.
+    _own("eksClusterName"),
+    # Address of the Kubernetes API. Without other inputs, only access for the caller is awaited.
+    _own("endpoint"),
+    # Certificate authority of the Kubernetes API, in base64.
+    _own("certificateAuthority"),
+    # HyperPod cluster that has the groups.
+    _own("clusterArn"),
+    # Instance groups whose nodes must be Ready and schedulable.
+    _own("instanceGroups", "list"),
+    # Deployments that must be available, `namespace/name`.
+    _own("deployments", "list"),
+    # Instances that each instance group should have. When the time is up, the run continues with a warning.
+    _own("instanceCounts", "map", item=Field("", "", "number")),
+    # KMS key that must be enabled.
+    _own("keyArn"),
+    # IDs of Pod Identity associations that must be effective, by `namespace/service-account`.
+    _own("podIdentityAssociations", "map"),
 )
 
 
@@ -201,7 +177,6 @@ RESOURCES: Final = {
         ResourceTable(
             name="Cluster",
             operation="CreateCluster",
-            text="A HyperPod cluster orchestrated by Amazon EKS, with its instance groups.",
             replacing=frozenset({"clusterName", "vpcConfig", "orchestrator", "nodeProvisioningMode"}),
             extra=_KIT_OWN,
             # Slurm clusters are not what this package is for; the API takes exactly one orchestrator.
@@ -223,25 +198,20 @@ RESOURCES: Final = {
             },
             behaviors=_CLUSTER_BEHAVIORS,
             outputs=(
-                _output("clusterArn", "ARN of the cluster."),
-                _output("clusterStatus", "Last status that the service reported."),
-                _output("creationTime", "Creation time of the cluster."),
-                _output("failureMessage", "Why the last change failed."),
+                _output("clusterArn"),
+                _output("clusterStatus"),
+                _output("creationTime"),
+                _output("failureMessage"),
                 replace(
-                    _output(
-                        "managedInstanceGroups",
-                        "Groups that this resource created or adopted. It deletes no others.",
-                        "list",
-                    ),
+                    _output("managedInstanceGroups", "list"),
                     item=_NAMES,
                 ),
-                _output("creationFailed", "Whether creation failed. The next update then replaces it.", "boolean"),
+                _output("creationFailed", "boolean"),
             ),
         ),
         ResourceTable(
             name="AutoscaledGroup",
             operation="",
-            text="An instance group that managed Karpenter scales. Its NodeClass releases it before it's deleted.",
             replacing=frozenset({"clusterArn", "instanceGroupName"}),
             extra=_AUTOSCALED_GROUP,
             outputs=(),
@@ -249,38 +219,35 @@ RESOURCES: Final = {
         ResourceTable(
             name="ComputeQuota",
             operation="CreateComputeQuota",
-            text="A team's quota on a cluster, and its sharing settings.",
             replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
             extra=_STATED_OF_QUOTA,
             identities={"tags": "key"},
             behaviors=_QUOTA_BEHAVIORS,
             outputs=(
-                _output("computeQuotaArn", "ARN of the quota."),
-                _output("computeQuotaId", "ID of the quota."),
-                _output("computeQuotaVersion", "Version, which increases with each update.", "integer"),
-                _output("status", "Last status that the service reported."),
-                _output("failureReason", "Why the last change failed."),
+                _output("computeQuotaArn"),
+                _output("computeQuotaId"),
+                _output("computeQuotaVersion", "integer"),
+                _output("status"),
+                _output("failureReason"),
             ),
         ),
         ResourceTable(
             name="ClusterSchedulerConfig",
             operation="CreateClusterSchedulerConfig",
-            text="The only scheduling policy of a cluster: task priorities, fair share, sharing of idle compute.",
             replacing=frozenset({"name", "clusterArn"}),
             identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
             behaviors=_SCHEDULER_BEHAVIORS,
             outputs=(
-                _output("clusterSchedulerConfigArn", "ARN of the policy."),
-                _output("clusterSchedulerConfigId", "ID of the policy."),
-                _output("clusterSchedulerConfigVersion", "Version, which increases with each update.", "integer"),
-                _output("status", "Last status that the service reported."),
-                _output("failureReason", "Why the last change failed."),
+                _output("clusterSchedulerConfigArn"),
+                _output("clusterSchedulerConfigId"),
+                _output("clusterSchedulerConfigVersion", "integer"),
+                _output("status"),
+                _output("failureReason"),
             ),
         ),
         ResourceTable(
             name="Readiness",
             operation="",
-            text="Waits until the listed resources can be used. It creates nothing.",
             replacing=frozenset(),
             extra=_READINESS,
             outputs=(),
@@ -288,7 +255,6 @@ RESOURCES: Final = {
         ResourceTable(
             name="ChangeGuard",
             operation="",
-            text="Rejects a change that would replace or delete guarded resources, in the preview. It creates nothing.",
             replacing=frozenset(),
             extra=_GUARDED,
             outputs=(),

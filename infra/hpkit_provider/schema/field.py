@@ -35,7 +35,6 @@ class Field(Behavior):
     kind: str
     required: bool = False
     immutable: bool = False
-    secret: bool = False
     enum: tuple[str, ...] = ()
     pattern: str = ""
     minimum: float | None = None
@@ -46,8 +45,6 @@ class Field(Behavior):
     union: bool = False  # exactly one member
     silent: bool = False  # kept in the state, never a difference by itself
     identity: str = ""  # of a list: the member that names an entry; "*" = a set, order does not matter
-    shape: str = ""
-    text: str = ""
 
     @cached_property
     def facts(self) -> TypeFacts:
@@ -80,7 +77,6 @@ class ResourceTable:
 
     name: str
     operation: str
-    text: str
     replacing: frozenset[str]
     outputs: tuple[Field, ...]
     extra: tuple[Field, ...] = ()

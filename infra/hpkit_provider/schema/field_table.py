@@ -1,7 +1,7 @@
 """The field table: every property of every resource, read from the service's own API model.
 
 Facts that aren't in the model (immutable properties, the service's defaults) are in the declarations. Check, diff,
-refresh, requests and the package schema all use this table.
+refresh and requests all use this table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required
         kind=field_type,
         required=required or path in resource.required,
         immutable=path in resource.replacing,
-        secret=bool(getattr(shape, "metadata", {}).get("sensitive", False)),
         enum=tuple(limits.get("enum", ())),
         pattern=limits.get("pattern", ""),
         minimum=limits.get("min"),
@@ -73,8 +72,6 @@ def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required
         key=_field(resource, shape.key, "", path="*") if field_type == "map" else None,
         identity=resource.identities.get(path, ""),
         union=bool(getattr(shape, "is_tagged_union", False)),
-        shape=shape.name,
-        text=_first_sentence(shape.documentation),
         **vars(resource.behaviors.get(path, _ORDINARY)),
     )
 
@@ -98,15 +95,6 @@ def _item(resource: ResourceTable, shape: Any, path: str) -> Field | None:
 
 def _camel(api: str) -> str:
     return api[:1].lower() + api[1:]
-
-
-def _first_sentence(documentation: str) -> str:
-    text = " ".join(documentation.replace("<p>", " ").replace("</p>", " ").split())
-    while "<" in text and ">" in text[text.index("<") :]:
-        start = text.index("<")
-        text = text[:start] + text[text.index(">", start) + 1 :]
-    sentence = text.partition(". ")[0].strip()
-    return sentence.rstrip(".") + "." if sentence else ""
 
 
 def to_api(spec: Field, inputs: Props) -> dict[str, Any]:

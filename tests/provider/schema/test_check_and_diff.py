@@ -13,7 +13,6 @@ from hpkit_provider.resources.governance import ComputeQuotaHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field import with_resets
 from hpkit_provider.schema.field_table import table, to_api
-from hpkit_provider.schema.package import SETTINGS, package_schema
 from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import in_process
 
@@ -285,7 +284,3 @@ def test_a_setting_that_does_not_exist_is_refused():
     with in_process(**WAITS) as engine:
         assert refused_settings(engine, {**WAITS, "capacityWaitSecond": "7"}) == ["capacityWaitSecond"]
         assert refused_settings(engine, WAITS) == []
-
-
-def test_the_package_offers_all_settings():
-    assert package_schema()["provider"]["inputProperties"].keys() == SETTINGS.keys()
