@@ -38,12 +38,10 @@ YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
 _MINOR_VERSION = re.compile(r"v?(1\.[0-9]{2})[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
-_FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})\Z")
 _HOURS_ALONE = re.compile(r"(\d+h)(\d{1,2})\Z")
 _SIZE = re.compile(r"([kmgtp])i?b?\Z", re.IGNORECASE)
 _PART_OF_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]+)\s*")
 _ARN = re.compile(r"arn:aws[a-z-]*:.+[:/]([^:/]+)\Z")
-_BUCKETS_HOST = re.compile(r"([a-z0-9.-]+)\.s3[.-][a-z0-9.-]*amazonaws\.com")
 # Texts that would mean something else if joined: a decimal number, a fraction, a web address, an ARN.
 _NOT_JOINED = re.compile(r"[0-9][.,/][0-9]|:")
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z")
@@ -338,9 +336,6 @@ def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
     yield f"{raw}%"
     if float(value).is_integer():
         yield int(value)
-        if 10 <= value < 1000 and key == "version":
-            # 135 and 35 for 1.35.
-            yield from _versions(str(int(value)))
     if not value:
         # With a lifetime of zero, Karpenter would replace each node immediately.
         yield "Never" if key == "expireAfter" else "0s"
@@ -360,8 +355,6 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
         yield from _from_seconds(seconds, key)
     if number:
         yield from _from_amount(number[1], number[2], key, is_time=seconds is not None)
-    if fraction := _FRACTION.match(text):
-        yield from _from_fraction(int(fraction[1]), int(fraction[2]))
     yield from (rule,) if (rule := rule_id(text)) else ()
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
     yield text.strip("'")
@@ -406,14 +399,6 @@ def _versions(text: str) -> Iterator[str]:
     yield text.removeprefix("v")
     if minor := _MINOR_VERSION.match(text):
         yield minor[1]
-    # 1,35 and 135 and 35 for 1.35: Kubernetes has had no other major version.
-    if short := re.match(r"(?:1,?)?(\d\d)\Z", text):
-        yield f"1.{short[1]}"
-
-
-def _from_fraction(part: int, whole: int) -> Iterator[str]:
-    if whole:
-        yield f"{_PERCENT * part / whole:.3f}".rstrip("0").rstrip(".") + "%"
 
 
 def _schedules(text: str) -> Iterator[str]:
@@ -445,8 +430,6 @@ def _addressed(text: str) -> Iterator[str]:
     """Yield what an address contains: a bucket, the host and path of a registry, the last part of an ARN."""
     scheme, separator, rest = text.partition("://")
     if separator:
-        if host := _BUCKETS_HOST.match(rest):
-            yield host[1]
         if scheme == "s3":
             yield rest.partition("/")[0]
         yield rest.rstrip("/")
