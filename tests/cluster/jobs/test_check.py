@@ -59,10 +59,6 @@ def findings(*documents, plan=PLAN):
     return findings_in(text_of(*documents), plan)
 
 
-# Kinds that members can't create.
-NOT_THEIRS = ("AppWrapper", "CronJob", "StatefulSet")
-
-
 def test_a_good_one_has_no_finding():
     assert findings(GOOD) == []
 
@@ -299,11 +295,6 @@ def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, mes
     assert any(word in line for word in ("hostPath", "hostNetwork", "hostIPC", "privileged"))
 
 
-def test_volumes_of_the_pods_own_and_unprivileged_containers_pass():
-    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "fsx", "persistentVolumeClaim": {}}]
-    assert findings(of_pods(volumes=volumes, hostNetwork=False)) == []
-
-
 def test_the_nodes_shared_memory_becomes_the_pods_own():
     text = mended(text_of(of_pods(volumes=[{"name": "shm", "hostPath": {"path": SHARED}}])))
     (document,) = read_manifests("job.yaml", text).documents
@@ -446,7 +437,10 @@ HEAD = {"metadata": BIG["metadata"]}
 def test_every_kind_that_is_queued_is_looked_into(document):
     found = {each.check: each for each in findings(document) if each.severity == "error"}
     not_installed = ["operator"] if document["kind"] in ("LeaderWorkerSet", "HyperPodPyTorchJob") else []
-    assert list(found) == [*(["kind"] if document["kind"] in NOT_THEIRS else not_installed), "quota"]
+    assert list(found) == [
+        *(["kind"] if document["kind"] in ("AppWrapper", "CronJob", "StatefulSet") else not_installed),
+        "quota",
+    ]
     assert "5 nvidia.com/gpu" in found["quota"].message
 
 
@@ -474,6 +468,7 @@ def test_taints_of_all_nodes_for_its_pods_must_be_tolerated(taint, toleration, w
     ("group", "count", "words"),
     [
         ({"replicas": 2, "minReplicas": 0, "maxReplicas": 2}, 2, None),
+        ({"replicas": 1, "rayStartParams": None}, 1, "rejects a group without rayStartParams"),
         ({"minReplicas": 0}, 0, "has no workers, because KubeRay's default for replicas is 0"),
         ({"minReplicas": 2}, 0, "at least minReplicas workers, 2, but Kueue counts replicas, 0"),
         ({"replicas": 4, "maxReplicas": 3}, 4, "at most maxReplicas workers, 3: the other 1 only hold quota"),
@@ -483,14 +478,14 @@ def test_taints_of_all_nodes_for_its_pods_must_be_tolerated(taint, toleration, w
 def test_workers_of_ray_are_those_that_kueue_and_kuberay_count(kind, group, count, words):
     def change(_spec, cluster):
         (workers,) = cluster["workerGroupSpecs"]
-        cluster["workerGroupSpecs"] = [{"template": workers["template"], **group}]
+        cluster["workerGroupSpecs"] = [{"template": workers["template"], "rayStartParams": {}, **group}]
 
     document = in_namespace(ray(kind, "c", change))
     (unit,) = units(document)
     assert [each.count for each in templates(unit) if "workerGroupSpecs" in each.path] == [count]
     messages = [each.message for each in findings(document)]
     assert not words or any(words in each for each in messages)
-    assert bool(words) == any("workers" in each for each in messages)
+    assert bool(words) == any("workers" in each or "rayStartParams" in each for each in messages)
     document["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
     assert "has no controller kueue.x-k8s.io/multikueue: no pod is created" in str(findings(document))
 

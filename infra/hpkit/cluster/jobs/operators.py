@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from operator import getitem
 from typing import Any, Final
 
 from hpkit.catalog import INFERENCE_OPERATOR, SPACES, keda_chart
@@ -152,6 +153,16 @@ def _ray(cluster: Mapping[Any, Any], above: Path, unit: Unit, templates: tuple[P
             f"Kueue rejects more than {_MOST_POD_SETS} groups of pods, including the head; it has {len(templates)}",
             "Use fewer worker groups",
         )
+    # KubeRay's type writes an empty field as null, which its CRD rejects.
+    content: Any = unit.content
+    for pods in templates:
+        group = reduce(getitem, pods.path[:-1], content)
+        if pods.path[-1] == "template" and not isinstance(group.get("rayStartParams"), Mapping):
+            yield _breach(
+                pods.path[:-1],
+                "the API server rejects a group without rayStartParams, because Kueue's webhook adds null",
+                "Set `rayStartParams: {}`",
+            )
     for number, group in enumerate(mappings(cluster.get("workerGroupSpecs"))):
         count, least, most = (
             each if isinstance(each := group.get(name), int) else default
