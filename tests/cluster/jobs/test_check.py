@@ -195,13 +195,13 @@ MISTAKES = [
     (
         apart("kubernetes.io/hostname"),
         "node",
-        "each of its 5 pods needs a node of its own, and handson-dev has 4 of ml.g5.12xlarge",
+        "each of its 5 pods needs a node of its own, and handson-dev has at most 4 of ml.g5.12xlarge",
         "at most 4 pods",
     ),
     (
         apart("topology.kubernetes.io/zone"),
         "node",
-        "5 pods needs another topology.kubernetes.io/zone, and the nodes of ml.g5.12xlarge in handson-dev have 1:",
+        "5 pods needs another topology.kubernetes.io/zone, and the nodes of ml.g5.12xlarge in handson-dev have 1,",
         "at most 1 pod,",
     ),
     (with_spec(os={"name": "windows"}), "node", "its pods need windows, but all nodes run Linux", "Remove os"),

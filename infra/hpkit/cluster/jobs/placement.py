@@ -204,10 +204,10 @@ def breaches_of_spread(
                 yield Breach(
                     (*path, "affinity", "podAntiAffinity"),
                     f"each of its {count} pods needs another {key}, and the nodes of {types} in {plan.stack} have "
-                    f"{places}: the others hold quota and never start"
+                    f"{places}, so {count - places} never start"
                     if key != _HOST
-                    else f"each of its {count} pods needs a node of its own, and {plan.stack} has {places} of {types}: "
-                    "the others hold quota and never start",
+                    else f"each of its {count} pods needs a node of its own, and {plan.stack} has at most {places} of "
+                    f"{types}, so {count - places} never start",
                     f"Use at most {plural(places, 'pod')}, or preferredDuringSchedulingIgnoredDuringExecution",
                     "node",
                 )
