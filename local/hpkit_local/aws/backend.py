@@ -1,8 +1,8 @@
 """The state of one endpoint: its records, timers, faults, clock, random numbers, and moto's backends.
 
 The state file: an SQLite database, so that every write is atomic and covers only what changed. Key `own` is JSON (this
-package's data); keys `moto:<service>` are pickles of moto's backends. Responses are stored next to them, each with the
-change that it reports. Open only files that this program wrote: a pickle can contain code.
+package's data); keys `moto:<service>` are pickles of moto's backends. Open only files that this program wrote: a pickle
+can contain code.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from hpkit_local.aws.controllers import ControllerError, Controllers, RequeueAfter
-from hpkit_local.aws.errors import EndpointError, Reply
+from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.faults import Faults
 from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, MotoState, moto_services
 from hpkit_local.aws.service import ACTIONS, MACHINES
@@ -36,8 +35,6 @@ __all__ = [
 
 
 FORMAT = 2
-# More than there can be requests under way when the process is killed.
-_ANSWERS = 1000
 
 
 class StateFile:
@@ -77,24 +74,16 @@ class StateFile:
                 "give another path"
             )
         self._database.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
-        self._database.execute("CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
         self._database.execute(f"PRAGMA user_version={FORMAT}")
 
     def read(self) -> dict[str, bytes]:
         """Everything that was written."""
         return dict(self._database.execute("SELECT name, value FROM blobs").fetchall())
 
-    def answer(self, name: str) -> bytes | None:
-        """Return the earlier response to a request, if it was recent."""
-        found = self._database.execute("SELECT value FROM answers WHERE name = ?", (name,)).fetchone()
-        return None if found is None else bytes(found[0])
-
-    def write(self, blobs: dict[str, bytes], answers: dict[str, bytes]) -> None:
-        """Write these blobs and answers in one transaction."""
+    def write(self, blobs: dict[str, bytes]) -> None:
+        """Write these blobs in one transaction."""
         self._database.execute("BEGIN")
         self._database.executemany("REPLACE INTO blobs (name, value) VALUES (?, ?)", list(blobs.items()))
-        self._database.executemany("REPLACE INTO answers (name, value) VALUES (?, ?)", list(answers.items()))
-        self._database.execute("DELETE FROM answers WHERE rowid <= (SELECT MAX(rowid) FROM answers) - ?", (_ANSWERS,))
         self._database.execute("COMMIT")
 
     def close(self) -> None:
@@ -153,7 +142,6 @@ class Backend:
             for function in _restored:
                 function(self)
         self._touched = {"own"}
-        self._answers: dict[str, bytes] = {}
         # A restart must not draw the ids of the run before it.
         seed = None if settings.seed is None else f"{settings.seed}:{self._data['boots']}"
         self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
@@ -249,12 +237,10 @@ class Backend:
 
     def save(self, *changed: str) -> None:
         """Write what changed: this package's records, and moto's backends of the services named."""
-        names, answers = self._touched.union(changed), dict(self._answers)
+        names = self._touched.union(changed)
         self._touched.clear()
-        self._answers.clear()
-        if self._file is None or not names | answers.keys():
-            return
-        self._file.write(self.state(names), answers)
+        if self._file is not None and names:
+            self._file.write(self.state(names))
 
     def state(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return this package's records, if `own` is among the names, and moto's backends of services."""
@@ -262,20 +248,6 @@ class Backend:
         if "own" in names:
             blobs["own"] = json.dumps(self._data).encode()
         return blobs
-
-    def answered(self, invocation: str) -> Reply | None:
-        """Return the earlier response to this request, which a killed sender didn't receive."""
-        stored = self._file.answer(invocation) if self._file is not None and invocation else None
-        if stored is None:
-            return None
-        head, _, body = stored.partition(b"\n")
-        return Reply(body=body, **json.loads(head))
-
-    def remember(self, invocation: str, reply: Reply) -> None:
-        """Keep a response, with the changes of the next save."""
-        if invocation and reply.status < HTTPStatus.MULTIPLE_CHOICES:
-            head = {"status": reply.status, "headers": dict(reply.headers)}
-            self._answers[invocation] = json.dumps(head).encode() + b"\n" + reply.body
 
     def close(self) -> None:
         """Write everything and release the lock."""

@@ -84,7 +84,7 @@ def _is_own(host: str, port: int) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """One request, as far as every service is alike; `invocation` is the same when an SDK sends it again."""
+    """One request, as far as every service is alike."""
 
     service: str
     region: str
@@ -94,7 +94,6 @@ class Call:
     query: dict[str, list[str]]
     body: bytes
     access_key: str
-    invocation: str
 
     @property
     def changes_state(self) -> bool:
@@ -135,12 +134,11 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
     # S3 Control signs as S3; its API has the version in each path, and the account in a header.
     if service == "s3" and path.startswith("/v20180820/") and "HTTP_X_AMZ_ACCOUNT_ID" in environ:
         service = "s3control"
-    invocation = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if service is None:
         service = "sagemaker" if target.startswith("SageMaker.") else "s3"
     if service not in _known_services():
-        return Call(service, region, "Unknown", "json", path, query, body, key, invocation)
+        return Call(service, region, "Unknown", "json", path, query, body, key)
     model = service_model(service)
     protocol = str(model.metadata["protocol"])
     if protocol == "json" or target.startswith(f"{model.metadata.get('targetPrefix')}."):
@@ -156,7 +154,7 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
         operation = _route(service, environ["REQUEST_METHOD"], path, query)
         if operation in _COPIES and "HTTP_X_AMZ_COPY_SOURCE" not in environ:
             operation = _COPIES[operation]
-    return Call(service, region, operation, protocol, path, query, body, key, invocation)
+    return Call(service, region, operation, protocol, path, query, body, key)
 
 
 def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region: str) -> tuple[str, str, str | None]:

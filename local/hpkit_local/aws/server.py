@@ -246,8 +246,6 @@ class Endpoint:
     # Inferred from: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic-cross-account.html
     def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
         check_signed(call, environ)
-        if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:
-            return before
         self._inject(call)
         foreign = self.backend.settings.caller_account
         if api.is_own(call):
@@ -263,10 +261,7 @@ class Endpoint:
                 self.backend.touched("own")
             try:
                 ctx = self.backend.context(call.region, access_key=call.access_key)
-                reply = render(call, api.invoke(ctx, call), request_id=request_id)
-                if call.changes_state:
-                    self.backend.remember(call.invocation, reply)
-                return reply
+                return render(call, api.invoke(ctx, call), request_id=request_id)
             finally:
                 self.backend.save()
         if call.service not in services():
@@ -276,7 +271,6 @@ class Endpoint:
         api.check_rules(self.backend.context(call.region), call.service, call.operation, params)
         reply = self.backend.moto.call(environ, service=call.service, operation=call.operation, account=foreign)
         if call.changes_state:
-            self.backend.remember(call.invocation, reply)
             self.backend.save(service)
         return reply
 

@@ -48,10 +48,6 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 _CONNECTIONS = 64
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DIGEST = "hpkit.local/digest"
-_SCHEMA = "openAPIV3Schema"
-# The parts of a schema that are schemas, lists of schemas, or schemas by name (kind JSONSchemaProps of the API).
-_INNER = ("items", "additionalItems", "additionalProperties", "not", "allOf", "anyOf", "oneOf")
-_FIELDS = ("properties", "patternProperties", "definitions", "dependencies")
 _SERVED_SECONDS, _PAUSE_SECONDS = 5.0, 0.1
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.
 _CONVERTED = {"clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads"}
@@ -287,27 +283,16 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def without_descriptions(part: Any) -> Any:
-    """Return a CRD, or a part of one, with schemas without descriptions."""
+    """Return a CRD, or a part of one, without the texts of descriptions; fields of that name have schemas."""
     if isinstance(part, list):
         return [without_descriptions(each) for each in part]
     if not isinstance(part, dict):
         return part
-    return {key: _bare(value) if key == _SCHEMA else without_descriptions(value) for key, value in part.items()}
-
-
-def _bare(schema: Any) -> Any:
-    """Return a schema without descriptions; its values, such as defaults, can have fields of that name."""
-    if isinstance(schema, list):
-        return [_bare(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    bare = {}
-    for key, value in schema.items():
-        if key in _FIELDS and isinstance(value, dict):
-            bare[key] = {name: _bare(each) for name, each in value.items()}
-        elif key != "description":
-            bare[key] = _bare(value) if key in _INNER else value
-    return bare
+    return {
+        key: without_descriptions(value)
+        for key, value in part.items()
+        if not (key == "description" and isinstance(value, str))
+    }
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:

@@ -208,7 +208,7 @@ def test_nobody_else_reads_or_writes_a_state_file_which_can_carry_code(tmp_path:
         path.touch()
         path.chmod(mode)
     file = StateFile(path)
-    file.write({"own": b"{}"}, {})
+    file.write({"own": b"{}"})
     assert {oct(each.stat().st_mode & 0o777) for each in tmp_path.iterdir()} == {oct(0o600)}
     file.close()
 
