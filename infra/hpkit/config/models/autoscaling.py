@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from hpkit.config.models.base import IMAGE_PATTERN, Api, Model, Name, Quantity
+from hpkit.config.models.base import IMAGE_PATTERN, Api, Model, Name, Quantity, amount
 from hpkit.config.models.cluster import Taint
 
 __all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
@@ -56,13 +56,13 @@ class Budget(Model):
         description='Number or percentage of nodes, such as "10%".',
         examples=["10%"],
     )
-    schedule: str | None = Field(
-        default=None,
-        pattern=_SCHEDULE,
-        description="Start of the window in UTC: a cron expression with five fields, such as `0 9 * * mon-fri`, "
+    schedule: str | None = amount(
+        "Start of the window in UTC: a cron expression with five fields, such as `0 9 * * mon-fri`, "
         "or a word such as `@daily`. Requires duration.",
-        examples=["0 9 * * mon-fri"],
-        json_schema_extra={"unit": "UTC"},
+        unit="UTC",
+        default=None,
+        example="0 9 * * mon-fri",
+        pattern=_SCHEDULE,
     )
     duration: str | None = Field(
         default=None,
@@ -95,9 +95,7 @@ class Disruption(Model):
 class WarmPool(Model):
     """Placeholder pods that keep nodes of a NodePool ready. Any other pod replaces them immediately."""
 
-    replicas: int = Field(
-        ge=1, le=1000, description="Number of placeholder pods.", examples=[2], json_schema_extra={"unit": "pods"}
-    )
+    replicas: int = amount("Number of placeholder pods.", unit="pods", example=2, ge=1, le=1000)
     requests: dict[str, Quantity] = Field(
         min_length=1,
         description="Requests of each placeholder: cpu, memory, nvidia.com/gpu. Use about the same as your pods.",
@@ -132,13 +130,8 @@ class NodePool(Model):
     expire_after: str = Field(
         default="Never", pattern=_DURATION, description="Node lifetime, such as `720h`, or Never.", examples=["720h"]
     )
-    weight: int | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="Pools with a higher weight are tried first.",
-        examples=[10],
-        json_schema_extra={"unit": "none, a rank"},
+    weight: int | None = amount(
+        "Pools with a higher weight are tried first.", unit="none, a rank", default=None, example=10, ge=1, le=100
     )
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]

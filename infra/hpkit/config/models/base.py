@@ -30,6 +30,7 @@ __all__ = [
     "Name",
     "Quantity",
     "Version",
+    "amount",
     "is_name",
 ]
 
@@ -46,6 +47,12 @@ class Model(BaseModel):
         allow_inf_nan=False,
         hide_input_in_errors=True,
     )
+
+
+def amount(description: str, *, unit: str, default: Any = ..., example: Any = None, **limits: Any) -> Any:
+    """Return a field with a unit, which editors show with the example; without one, the default is the example."""
+    examples = [default if example is None else example]
+    return Field(default, description=description, examples=examples, json_schema_extra={"unit": unit}, **limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.models.base import Api, Model
+from hpkit.config.models.base import Api, Model, amount
 
 __all__ = [
     "AutoPatch",
@@ -48,10 +48,8 @@ class BatchSize(Model):
     type: Annotated[Literal["INSTANCE_COUNT", "CAPACITY_PERCENTAGE"], Api("NodeUnavailabilityType")] = Field(
         description="Unit of value: instances, or percent of the group."
     )
-    value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(
-        description="At least 1.",
-        examples=[1],
-        json_schema_extra={"unit": "instances, or percent of the group, depending on `type`"},
+    value: Annotated[int, Api("NodeUnavailabilityValue")] = amount(
+        "At least 1.", unit="instances, or percent of the group, depending on `type`", example=1
     )
 
 
@@ -62,11 +60,8 @@ class DeploymentConfig(Model):
     rollback_maximum_batch_size: BatchSize | None = Field(
         default=None, description="Nodes that may be rolled back at once."
     )
-    wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = Field(
-        default=None,
-        description="Seconds between batches, 0–3600.",
-        examples=[30],
-        json_schema_extra={"unit": "seconds"},
+    wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = amount(
+        "Seconds between batches, 0–3600.", unit="seconds", default=None, example=30
     )
     auto_rollback_alarms: tuple[Annotated[str, Api("AlarmName")], ...] = Field(
         default=(),
@@ -79,10 +74,8 @@ class DeploymentConfig(Model):
 class ScheduledUpdate(Model):
     """When AMI updates run."""
 
-    schedule_expression: Annotated[str, Api("CronScheduleExpression")] = Field(
-        description="Cron expression, such as `cron(0 2 ? * SUN *)`.",
-        examples=["cron(0 2 ? * SUN *)"],
-        json_schema_extra={"unit": "UTC"},
+    schedule_expression: Annotated[str, Api("CronScheduleExpression")] = amount(
+        "Cron expression, such as `cron(0 2 ? * SUN *)`.", unit="UTC", example="cron(0 2 ? * SUN *)"
     )
     deployment_config: DeploymentConfig | None = Field(default=None, description="Batches of the update.")
 
@@ -90,11 +83,8 @@ class ScheduledUpdate(Model):
 class DrainPolicy(Model):
     """How a node is drained before patching."""
 
-    drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
-        default=None,
-        description="Seconds, 0–5400. The service's default is 3600.",
-        examples=[3600],
-        json_schema_extra={"unit": "seconds"},
+    drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = amount(
+        "Seconds, 0–5400. The service's default is 3600.", unit="seconds", default=None, example=3600
     )
     on_drain_timeout: Annotated[Literal["Force", "Skip"], Api("ClusterOnDrainTimeout")] | None = Field(
         default=None, description="Force, or Skip (the service's default)."
@@ -124,11 +114,8 @@ class AutoPatch(Model):
     patching_strategy: Annotated[Literal["WhenIdle", "WhenAllIdle", "DrainFirst"], Api("ClusterPatchingStrategy")] = (
         Field(description="When nodes are patched.")
     )
-    idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
-        default=None,
-        description="Seconds, 3600–2160000. The service's default is 86400.",
-        examples=[86400],
-        json_schema_extra={"unit": "seconds"},
+    idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = amount(
+        "Seconds, 3600–2160000. The service's default is 86400.", unit="seconds", default=None, example=86400
     )
     patch_schedule: PatchSchedule | None = Field(
         default=None, description="Date of the next patch. Default: HyperPod's."
@@ -163,12 +150,8 @@ class ClusterEbsVolumeConfig(Model):
         default=False,
         description="true: configures the root volume, whose size AWS sets. false: adds a volume at /opt/sagemaker.",
     )
-    volume_size_in_gb: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
-        default=None,
-        alias="volumeSizeInGB",
-        description="Size of the additional volume in GiB.",
-        examples=[500],
-        json_schema_extra={"unit": "GiB"},
+    volume_size_in_gb: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = amount(
+        "Size of the additional volume in GiB.", unit="GiB", default=None, example=500, alias="volumeSizeInGB"
     )
     volume_kms_key_id: str | None = Field(
         default=None,
@@ -200,10 +183,8 @@ class InstanceGroupBase(Model):
     name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
         description="Name. Changing it creates another group.", examples=["gpu"]
     )
-    instance_count: Annotated[int, Api("ClusterInstanceCount")] = Field(
-        description="Number of nodes; 0 for a group that Karpenter fills.",
-        examples=[4],
-        json_schema_extra={"unit": "instances"},
+    instance_count: Annotated[int, Api("ClusterInstanceCount")] = amount(
+        "Number of nodes; 0 for a group that Karpenter fills.", unit="instances", example=4
     )
     availability_zone: str | None = Field(
         default=None,
@@ -214,12 +195,12 @@ class InstanceGroupBase(Model):
     instance_storage_configs: tuple[ClusterInstanceStorageConfig, ...] = Field(
         default=(), max_length=4, description="EBS volumes of each node, at most 4."
     )
-    threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
-        default=None,
-        description="Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: AWS's, which "
+    threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = amount(
+        "Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: AWS's, which "
         "isn't documented; hpkit counts 2. Can't change on an existing group.",
-        examples=[2],
-        json_schema_extra={"unit": "threads"},
+        unit="threads",
+        default=None,
+        example=2,
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(),
@@ -263,11 +244,8 @@ class InstanceGroup(InstanceGroupBase):
         examples=["ml.g5.12xlarge"],
         json_schema_extra={"values": "instanceTypeNames", "only": True},
     )
-    min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
-        default=None,
-        description="Number of nodes that creation waits for, up to three hours.",
-        examples=[2],
-        json_schema_extra={"unit": "instances"},
+    min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = amount(
+        "Number of nodes that creation waits for, up to three hours.", unit="instances", default=None, example=2
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Can't change after creation.")
     labels: dict[
@@ -347,16 +325,11 @@ class InstanceGroup(InstanceGroupBase):
 class FSxLustreConfig(Model):
     """FSx for Lustre file system that the service creates for restricted groups. Your account pays for it."""
 
-    size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
-        alias="sizeInGiB",
-        description="Size in GiB: 1200, or a multiple of 2400, up to 100800.",
-        examples=[1200],
-        json_schema_extra={"unit": "GiB"},
+    size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = amount(
+        "Size in GiB: 1200, or a multiple of 2400, up to 100800.", unit="GiB", example=1200, alias="sizeInGiB"
     )
-    per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = Field(
-        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000.",
-        examples=[250],
-        json_schema_extra={"unit": "MB/s for each TiB"},
+    per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = amount(
+        "Throughput in MB/s per TiB: 125, 250, 500 or 1000.", unit="MB/s for each TiB", example=250
     )
 
 
@@ -418,11 +391,8 @@ class TieredStorage(Model):
 
     mode: Annotated[Literal["Enable", "Disable"], Api("ClusterConfigMode")] = Field(description="Turns it on or off.")
     # The API model accepts 0; the service doesn't (SageMaker developer guide, managed tiered checkpointing).
-    instance_memory_allocation_percentage: Annotated[int, Field(ge=20, le=100)] | None = Field(
-        default=None,
-        description="Percent of node memory, 20–100.",
-        examples=[20],
-        json_schema_extra={"unit": "percent of the node's memory"},
+    instance_memory_allocation_percentage: Annotated[int, Field(ge=20, le=100)] | None = amount(
+        "Percent of node memory, 20–100.", unit="percent of the node's memory", default=None, example=20
     )
 
 
@@ -505,23 +475,23 @@ class Cluster(Model):
         description="Settings that all restricted groups share. Without them, each group requires an "
         "environmentConfig.",
     )
-    nodes_ready_minutes: int = Field(
+    nodes_ready_minutes: int = amount(
+        "Minutes that `up` waits until the nodes that run the add-ons are Ready in Kubernetes. Deep health "
+        "checks take up to 120.",
+        unit="minutes",
         default=45,
+        example=120,
         ge=5,
         le=1440,
-        description="Minutes that `up` waits until the nodes that run the add-ons are Ready in Kubernetes. Deep health "
-        "checks take up to 120.",
-        examples=[120],
-        json_schema_extra={"unit": "minutes"},
     )
-    capacity_wait_minutes: int = Field(
+    capacity_wait_minutes: int = amount(
+        "Minutes that `up` waits for instances that HyperPod still requests, before it ends with a "
+        "warning. Queues and teams don't wait for them. 0: `up` doesn't wait.",
+        unit="minutes",
         default=20,
+        example=0,
         ge=0,
         le=1440,
-        description="Minutes that `up` waits for instances that HyperPod still requests, before it ends with a "
-        "warning. Queues and teams don't wait for them. 0: `up` doesn't wait.",
-        examples=[0],
-        json_schema_extra={"unit": "minutes"},
     )
     tiered_storage: TieredStorage | None = Field(
         default=None, description="Managed tiered checkpointing. Default: off."

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.models.base import Api, Model, Name
+from hpkit.config.models.base import Api, Model, Name, amount
 from hpkit.config.models.member_role import MemberRole
 from hpkit.config.models.registry import RepositoryName
 from hpkit.config.models.team_limits import TeamLimits
@@ -58,10 +58,10 @@ class PriorityClass(Model):
     name: Annotated[str, Api("ClusterSchedulerPriorityClassName")] = Field(
         description="Name. Job labels use `<name>-priority`.", examples=["training"]
     )
-    weight: Annotated[int, Api("PriorityWeight")] = Field(
-        description="0–100. Tasks with a higher weight go first; tasks without a class have weight 0.",
-        examples=[80],
-        json_schema_extra={"unit": "none, a rank"},
+    weight: Annotated[int, Api("PriorityWeight")] = amount(
+        "0–100. Tasks with a higher weight go first; tasks without a class have weight 0.",
+        unit="none, a rank",
+        example=80,
     )
 
 
@@ -96,8 +96,8 @@ class AcceleratorPartition(Model):
         examples=["mig-1g.5gb"],
         json_schema_extra={"values": "migProfiles"},
     )
-    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = Field(
-        description="Number of partitions.", examples=[7], json_schema_extra={"unit": "partitions"}
+    count: Annotated[int, Api("AcceleratorPartitionConfigCountInteger")] = amount(
+        "Number of partitions.", unit="partitions", example=7
     )
 
 
@@ -109,24 +109,18 @@ class QuotaAmount(Model):
         examples=["ml.g5.12xlarge"],
         json_schema_extra={"values": "instanceTypeNames"},
     )
-    count: Annotated[int, Api("InstanceCount")] | None = Field(
-        default=None, description="Whole instances.", examples=[3], json_schema_extra={"unit": "instances"}
+    count: Annotated[int, Api("InstanceCount")] | None = amount(
+        "Whole instances.", unit="instances", default=None, example=3
     )
-    accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
+    accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = amount(
+        "GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
+        unit="GPUs or Trainium chips",
         default=None,
-        description="GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
-        examples=[4],
-        json_schema_extra={"unit": "GPUs or Trainium chips"},
+        example=4,
     )
-    v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(
-        default=None, description="vCPUs.", examples=[24.0], json_schema_extra={"unit": "vCPUs"}
-    )
-    memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
-        default=None,
-        alias="memoryInGiB",
-        description="Memory in GiB.",
-        examples=[96.0],
-        json_schema_extra={"unit": "GiB"},
+    v_cpu: Annotated[float, Api("VCpuAmount")] | None = amount("vCPUs.", unit="vCPUs", default=None, example=24.0)
+    memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = amount(
+        "Memory in GiB.", unit="GiB", default=None, example=96.0, alias="memoryInGiB"
     )
     accelerator_partition: AcceleratorPartition | None = Field(default=None, description="MIG partitions.")
 
@@ -159,12 +153,10 @@ class Sharing(Model):
 class UserIds(Model):
     """User and group IDs of a team on the shared file system."""
 
-    first: Annotated[int, Field(ge=1000, le=MOST_ID)] = Field(
-        description="Lowest ID, at least 1000.", examples=[20000], json_schema_extra={"unit": "user and group ids"}
+    first: Annotated[int, Field(ge=1000, le=MOST_ID)] = amount(
+        "Lowest ID, at least 1000.", unit="user and group ids", example=20000
     )
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        default=1000, description="Number of IDs.", examples=[1000], json_schema_extra={"unit": "ids"}
-    )
+    count: Annotated[int, Field(ge=1, le=1_000_000)] = amount("Number of IDs.", unit="ids", default=1000)
 
 
 class MaxRunTime(Model):
@@ -192,11 +184,11 @@ class Team(Model):
     name: str = Field(
         description="DNS label of at most 40 characters; the namespace is `hyperpod-ns-<name>`.", examples=["john"]
     )
-    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] = amount(
+        "0–100. A higher weight gets idle compute earlier; 0 is last.",
+        unit="none, a ratio to other teams' weights",
         default=0,
-        description="0–100. A higher weight gets idle compute earlier; 0 is last.",
-        examples=[50],
-        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
+        example=50,
     )
     sharing: Sharing = Field(default=Sharing(), description="Lending and borrowing.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] = Field(
@@ -277,11 +269,8 @@ class Team(Model):
 class TeamOverride(Model):
     """Settings of a team in one environment. Missing keys are as in `teams`."""
 
-    fair_share_weight: Annotated[int, Api("FairShareWeight")] | None = Field(
-        default=None,
-        description="Replaces the team's fairShareWeight.",
-        examples=[50],
-        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] | None = amount(
+        "Replaces the team's fairShareWeight.", unit="none, a ratio to other teams' weights", default=None, example=50
     )
     sharing: Sharing | None = Field(default=None, description="Replaces the team's sharing as a whole.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] | None = Field(
@@ -327,24 +316,13 @@ class RequeuingStrategy(Model):
         default="Eviction",
         description="Position in the queue. Eviction: by the time of the eviction. Creation: the previous position.",
     )
-    backoff_limit_count: _Count | None = Field(
-        default=None,
-        description="Retries before Kueue deactivates the workload. Default: no limit.",
-        examples=[5],
-        json_schema_extra={"unit": "retries"},
+    backoff_limit_count: _Count | None = amount(
+        "Retries before Kueue deactivates the workload. Default: no limit.", unit="retries", default=None, example=5
     )
-    backoff_base_seconds: _Count = Field(
-        default=60,
-        description="Seconds until the first retry. The wait doubles with each retry.",
-        examples=[30],
-        json_schema_extra={"unit": "seconds"},
+    backoff_base_seconds: _Count = amount(
+        "Seconds until the first retry. The wait doubles with each retry.", unit="seconds", default=60, example=30
     )
-    backoff_max_seconds: _Count = Field(
-        default=3600,
-        description="Longest wait before a retry, in seconds.",
-        examples=[3600],
-        json_schema_extra={"unit": "seconds"},
-    )
+    backoff_max_seconds: _Count = amount("Longest wait before a retry, in seconds.", unit="seconds", default=3600)
 
 
 class GangScheduling(Model):
@@ -386,11 +364,8 @@ class SharedPool(Model):
     """A team that gets unallocated capacity, in whole instances or parts of them, and lends it all."""
 
     name: str = Field(default="shared", description="Team name of the pool.", examples=["shared"])
-    fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(
-        default=0,
-        description="0–100.",
-        examples=[0],
-        json_schema_extra={"unit": "none, a ratio to other teams' weights"},
+    fair_share_weight: Annotated[int, Api("FairShareWeight")] = amount(
+        "0–100.", unit="none, a ratio to other teams' weights", default=0
     )
 
 

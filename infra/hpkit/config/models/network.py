@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.models.base import Api, Model, Version
+from hpkit.config.models.base import Api, Model, Version, amount
 
 __all__ = ["Eks", "Endpoint", "ExistingEks", "ExistingNetwork", "Network", "Zone"]
 
@@ -128,11 +128,6 @@ class Eks(Model):
         examples=["arn:aws:iam::123456789012:role/preview"],
     )
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192] = (
-        Field(
-            default=90,
-            description="Days to keep control-plane logs.",
-            examples=[90],
-            json_schema_extra={"unit": "days"},
-        )
+        amount("Days to keep control-plane logs.", unit="days", default=90)
     )
     existing: ExistingEks | None = Field(default=None, description="Use an existing EKS cluster.")

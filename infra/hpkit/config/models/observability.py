@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.models.base import Api, Model
+from hpkit.config.models.base import Api, Model, amount
 
 __all__ = [
     "AdvancedMetrics",
@@ -35,39 +35,21 @@ class Metrics(Model):
     """Metrics that are always collected."""
 
     level: Literal["BASIC", "ADVANCED"] = Field(description="Level of detail.")
-    scrape_interval: int | None = Field(
-        default=None,
-        ge=1,
-        description="Seconds between readings.",
-        examples=[30],
-        json_schema_extra={"unit": "seconds"},
-    )
+    scrape_interval: int | None = amount("Seconds between readings.", unit="seconds", default=None, example=30, ge=1)
 
 
 class BasicMetrics(Model):
     """Metrics without an advanced level."""
 
     level: Literal["BASIC"] = Field(default="BASIC", description="Level of detail.")
-    scrape_interval: int | None = Field(
-        default=None,
-        ge=1,
-        description="Seconds between readings.",
-        examples=[30],
-        json_schema_extra={"unit": "seconds"},
-    )
+    scrape_interval: int | None = amount("Seconds between readings.", unit="seconds", default=None, example=30, ge=1)
 
 
 class AdvancedMetrics(Model):
     """Metrics that are off by default."""
 
     level: Literal["ADVANCED", "DISABLED"] = Field(description="ADVANCED collects it; DISABLED doesn't.")
-    scrape_interval: int | None = Field(
-        default=None,
-        ge=1,
-        description="Seconds between readings.",
-        examples=[30],
-        json_schema_extra={"unit": "seconds"},
-    )
+    scrape_interval: int | None = amount("Seconds between readings.", unit="seconds", default=None, example=30, ge=1)
 
 
 class MetricsProvider(Model):
@@ -166,52 +148,25 @@ class GrafanaAlerts(Model):
         description="Existing topic that the workspace's role may publish to. Default: that of `alerts`.",
         examples=["arn:aws:sns:us-west-2:123456789012:ml-platform"],
     )
-    waiting_minutes: int = Field(
+    waiting_minutes: int = amount(
+        "Minutes that a task may wait while its team uses less than its quota.",
+        unit="minutes",
         default=30,
         ge=1,
         le=1440,
-        description="Minutes that a task may wait while its team uses less than its quota.",
-        examples=[30],
-        json_schema_extra={"unit": "minutes"},
     )
-    preemptions_per_hour: int = Field(
-        default=10,
-        ge=1,
-        description="Preemptions per team and hour that raise an alert.",
-        examples=[10],
-        json_schema_extra={"unit": "preemptions an hour"},
+    preemptions_per_hour: int = amount(
+        "Preemptions per team and hour that raise an alert.", unit="preemptions an hour", default=10, ge=1
     )
-    gpu_temperature: int = Field(
-        default=85,
-        ge=30,
-        le=120,
-        description="Degrees Celsius above which a GPU is too hot.",
-        examples=[85],
-        json_schema_extra={"unit": "degrees Celsius"},
+    gpu_temperature: int = amount(
+        "Degrees Celsius above which a GPU is too hot.", unit="degrees Celsius", default=85, ge=30, le=120
     )
-    idle_gpu_percent: int = Field(
-        default=5,
-        ge=1,
-        le=100,
-        description="Average use below which a team's GPUs count as idle.",
-        examples=[5],
-        json_schema_extra={"unit": "percent of a GPU's time"},
+    idle_gpu_percent: int = amount(
+        "Average use below which a team's GPUs count as idle.", unit="percent of a GPU's time", default=5, ge=1, le=100
     )
-    idle_gpu_hours: int = Field(
-        default=2,
-        ge=1,
-        le=24,
-        description="Hours that GPUs may be idle.",
-        examples=[2],
-        json_schema_extra={"unit": "hours"},
-    )
-    unhealthy_node_minutes: int = Field(
-        default=15,
-        ge=1,
-        le=1440,
-        description="Minutes that a node may be in a state other than Schedulable.",
-        examples=[15],
-        json_schema_extra={"unit": "minutes"},
+    idle_gpu_hours: int = amount("Hours that GPUs may be idle.", unit="hours", default=2, ge=1, le=24)
+    unhealthy_node_minutes: int = amount(
+        "Minutes that a node may be in a state other than Schedulable.", unit="minutes", default=15, ge=1, le=1440
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hpkit.config.models.base import Model
+from hpkit.config.models.base import Model, amount
 
 __all__ = ["Registry", "RepositoryName"]
 
@@ -26,18 +26,12 @@ class Registry(Model):
         "warm pools. Other accounts aren't affected.",
         examples=["shared/*"],
     )
-    keep_images: int | None = Field(
-        default=None,
-        ge=1,
-        description="Number of newest images to keep per repository. A restarted task pulls its image again. "
+    keep_images: int | None = amount(
+        "Number of newest images to keep per repository. A restarted task pulls its image again. "
         "Default: all with a tag.",
-        examples=[200],
-        json_schema_extra={"unit": "images"},
-    )
-    untagged_days: int = Field(
-        default=14,
+        unit="images",
+        default=None,
+        example=200,
         ge=1,
-        description="Days until an image without a tag is deleted.",
-        examples=[14],
-        json_schema_extra={"unit": "days"},
     )
+    untagged_days: int = amount("Days until an image without a tag is deleted.", unit="days", default=14, ge=1)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.models.base import BucketName, Model
+from hpkit.config.models.base import BucketName, Model, amount
 
 __all__ = ["DataRepository", "ExistingStorage", "LocalDisk", "Lustre", "RootSquash", "Storage", "TeamBucket"]
 
@@ -72,11 +72,8 @@ class Lustre(Model):
         json_schema_extra={"multipleOf": 1200, "unit": "GiB"},
         examples=[1200],
     )
-    per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
-        default=250,
-        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000.",
-        examples=[250],
-        json_schema_extra={"unit": "MB/s for each TiB"},
+    per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = amount(
+        "Throughput in MB/s per TiB: 125, 250, 500 or 1000.", unit="MB/s for each TiB", default=250
     )
     teams: bool = Field(
         default=False,

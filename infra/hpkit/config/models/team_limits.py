@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hpkit.config.models.base import Model, Quantity
+from hpkit.config.models.base import Model, Quantity, amount
 
 __all__ = ["LONGEST_GRACE", "DefaultRequests", "Publication", "TeamLimits"]
 
@@ -24,17 +24,11 @@ def _grace(seconds: int) -> int:
 class DefaultRequests(Model):
     """Requests of containers without requests and limits."""
 
-    cpu: Quantity = Field(
-        default="100m",
-        description="CPUs; Kueue counts them against the team's quota.",
-        examples=["500m"],
-        json_schema_extra={"unit": "CPUs"},
+    cpu: Quantity = amount(
+        "CPUs; Kueue counts them against the team's quota.", unit="CPUs", default="100m", example="500m"
     )
-    memory: Quantity = Field(
-        default="256Mi",
-        description="Memory; Kueue counts it against the team's quota.",
-        examples=["1Gi"],
-        json_schema_extra={"unit": "bytes"},
+    memory: Quantity = amount(
+        "Memory; Kueue counts it against the team's quota.", unit="bytes", default="256Mi", example="1Gi"
     )
 
 
