@@ -1,8 +1,6 @@
 """The plugin as the engine talks to it: gRPC in, handlers in threads."""
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
-from __future__ import annotations
-
 import json
 import os
 from typing import Any, Final

@@ -7,8 +7,6 @@ Reads the placement that Workloads request and the nodes' places, in a scenario'
 places aren't known: a scenario's topology is that of the nodes when they were read.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

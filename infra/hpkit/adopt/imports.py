@@ -5,8 +5,6 @@ resources that aren't live are listed: the first `up` creates them. Source of th
 and cmd/pulumi/operations/import.go of pulumi/pulumi v3.200.0.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Live NodeClasses and NodePools in the form of the organization file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

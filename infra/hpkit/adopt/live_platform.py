@@ -1,7 +1,5 @@
 """A live platform, as adopt reads it: the cluster, its add-ons, and remarks about what isn't adopted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The two files of an adoption, from a live platform: the organization file and the import file."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import dataclass
 

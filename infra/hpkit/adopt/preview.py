@@ -3,8 +3,6 @@
 Reads the output of `pulumi preview --json`. Pure.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

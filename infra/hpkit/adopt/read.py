@@ -3,8 +3,6 @@
 A rejected or failed call doesn't mean that something is missing: it's kept as unknown, with the service's message.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final

@@ -6,8 +6,6 @@ exactly as the program registers them. They exist nowhere else. After the import
 added as the program sets them. They only instruct the API, and would be the only differences in the first preview.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Container, Mapping, Sequence

@@ -3,8 +3,6 @@
 The file's rules, the plugin, the policies and the local cloud import this table, so each constraint is worded once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

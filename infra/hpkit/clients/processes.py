@@ -1,7 +1,5 @@
 """Runs commands as child processes that end in their own time after an interruption."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A Pulumi stack: the commands of Pulumi's CLI."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Source of gang scheduling: Kueue 0.19.2, Configuration API v1beta1 and v1beta2. 
 In v1beta2 the section alone enables it. Since 0.19, so does its absence, unless a feature gate disables it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

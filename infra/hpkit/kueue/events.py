@@ -1,7 +1,5 @@
 """Kueue's decisions about workloads, as the simulator and a real Kueue report them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol

@@ -4,8 +4,6 @@ CPU is in millicores, memory in bytes, all else in pieces. None as a limit is no
 here can be built by hand; `hpkit.kueue.model_of` builds it from a plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

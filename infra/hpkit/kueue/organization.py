@@ -7,8 +7,6 @@ allocation"). Three things aren't documented:
 - The limit on borrowing is rounded down to whole units.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances

@@ -1,7 +1,5 @@
 """Access to the Kubernetes API: which address ranges are public, and which addresses are admitted."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -3,8 +3,6 @@
 Lenient: user-written specifications can contain anything, and unreadable parts are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar

@@ -1,7 +1,5 @@
 """IAM principals: how ARNs identify them, and what the file allows them to do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

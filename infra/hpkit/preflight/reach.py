@@ -1,7 +1,5 @@
 """Checks whether this machine can reach the Kubernetes API: its own address, and EKS's endpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

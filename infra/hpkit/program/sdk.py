@@ -4,8 +4,6 @@ The plugin checks what is in objects. The SageMaker API reference describes the 
 described in `infra/hpkit_provider/schema/declarations.py` and `settings.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar, Unpack, cast

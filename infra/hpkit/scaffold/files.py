@@ -1,7 +1,5 @@
 """The files of a new project: from an example, hpkit's own workflows, and a few templates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

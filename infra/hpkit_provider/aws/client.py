@@ -1,7 +1,5 @@
 """Calls to AWS: one client a service, throttles waited out, every call counted."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Errors of the SageMaker API and statuses of its objects: what kind each is, and what to do about it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """The plugin's calls to the Kubernetes API of an EKS cluster, with a token of the caller."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

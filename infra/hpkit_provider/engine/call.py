@@ -1,7 +1,5 @@
 """One operation under way: its clock, its way to be cancelled, its line in the engine's status column, its waits."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -9,8 +9,6 @@ PluginError
 └── InitFailedError     any of the above after something was created: the engine keeps it in state
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A plugin's results of Check and Diff, by property."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any

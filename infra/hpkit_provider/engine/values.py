@@ -1,7 +1,5 @@
 """Property values as they travel: protobuf structs on the wire, plain Python in the plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

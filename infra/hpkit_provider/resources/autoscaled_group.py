@@ -5,8 +5,6 @@ and deletes last, in reverse order. A group with a separate resource is therefor
 released it. This resource doesn't create the group; the cluster does.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from hpkit_provider.aws.client import Document

@@ -5,8 +5,6 @@ known belongs to a resource that would be lost, regardless of the cause. Unless 
 stops.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from hpkit.text.formatting import allowances, to_allow

@@ -1,7 +1,5 @@
 """Resources of task governance: the quota of a team, and the only policy of a cluster."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple

@@ -1,7 +1,5 @@
 """The interface of every resource handler: what the server calls, the shared diff, and what a run's resources share."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict

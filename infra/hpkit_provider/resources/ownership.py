@@ -4,8 +4,6 @@ Creations have no client token, so what a killed run created is found by its nam
 the tags that were sent with the creation do. Without tags, nothing does, and nothing is taken over.
 """
 
-from __future__ import annotations
-
 from hpkit_provider.aws.client import Document, SageMakerApi, live_tags
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RejectedError

@@ -1,7 +1,5 @@
 """Lists of a cluster's quotas, which all quotas of a run share. One call serves many threads."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

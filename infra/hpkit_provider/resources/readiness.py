@@ -5,8 +5,6 @@ consistent, and so are KMS keys and permissions on them. A HyperPod node joins K
 InService. What depends on such a resource waits for it here, with its own time limit.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping

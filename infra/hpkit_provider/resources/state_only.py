@@ -1,7 +1,5 @@
 """The common part of resources that exist only in the state. An import's ID is the JSON text of the inputs."""
 
-from __future__ import annotations
-
 import json
 from typing import ClassVar
 

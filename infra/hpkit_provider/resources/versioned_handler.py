@@ -5,8 +5,6 @@ stack created, and doesn't change what others created. Statuses and remedies: Sa
 task governance".
 """
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Callable

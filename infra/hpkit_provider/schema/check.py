@@ -1,7 +1,5 @@
 """Check: the API model's constraints on properties, with all failures and their paths."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ Sources: SageMaker API reference, UpdateCluster and the other Update operations 
 below without a source are from that reference.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Compares the inputs of a HyperPod resource, and brings live values into their form, by the facts of its fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpkit.catalog import differences

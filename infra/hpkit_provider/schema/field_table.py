@@ -4,8 +4,6 @@ Facts that aren't in the model (immutable properties, the service's defaults) ar
 refresh and requests all use this table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """The settings of the plugin, and which changes of them are rejected."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_provider.engine.errors import RejectedError

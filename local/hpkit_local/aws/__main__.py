@@ -1,7 +1,5 @@
 """Entry of the endpoint: `python -m hpkit_local.aws`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import ipaddress

@@ -1,7 +1,5 @@
 """The operations that this package implements itself, their common code, and what controllers read of the state."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,8 +8,6 @@ elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the 
 `noticed` raises neither.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -7,8 +7,6 @@ EndpointError
 └── a mistake in starting or controlling the endpoint (an unknown fault, a foreign state file)
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape

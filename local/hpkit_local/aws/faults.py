@@ -4,8 +4,6 @@ A fault is `name=value`, optionally `name=value@PATTERN`. PATTERN (shell wildcar
 (`UpdateCluster`), to kinds of objects (`quota`) or, for `capacity`, to instance groups.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 AWS mostly documents no number. Then the time is one that others measured or wait for.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_local.aws.backend import Context, Record

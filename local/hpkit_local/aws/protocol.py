@@ -9,8 +9,6 @@ Rejects HTTP requests before they are read: those that a web page can make. A pa
 This doesn't protect from other users of the machine: they can send any header.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

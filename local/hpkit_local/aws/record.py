@@ -3,8 +3,6 @@
 It keeps no documents, contents or secrets; only members that name something (IDs, names, ARNs, tags).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

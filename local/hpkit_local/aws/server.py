@@ -5,8 +5,6 @@ members that it knows. It accepts a role name of 65 characters, an unknown volum
 services reject each of these, each with its own error code.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -5,8 +5,6 @@ contains the declaration, `declare(Service(...))`, the operations that this pack
 forgets, what AWS rejects and moto doesn't, and functions for other services.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping

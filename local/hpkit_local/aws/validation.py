@@ -4,8 +4,6 @@ botocore checks only names, types, and lower bounds in the client. The services 
 and so does this module. The endpoint's own answers get the same check before they are sent.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -13,8 +13,6 @@ The header's value isn't checked either, because the URL doesn't contain it. Eve
 The aws-auth ConfigMap isn't read; clusters with authentication mode CONFIG_MAP admit no one.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Collection, Mapping

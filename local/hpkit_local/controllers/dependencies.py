@@ -6,8 +6,6 @@ as its warning states. Source: SageMaker HyperPod developer guide, "Installing p
 Helm".
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_local.kubernetes.api import Api

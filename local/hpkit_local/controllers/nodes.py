@@ -4,8 +4,6 @@ kwok is their kubelet. A node is Ready while HyperPod shows it Running, and not 
 Once its network is cut, the status is Unknown. Nodes get the taints that the node lifecycle controller would give them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 from collections.abc import Collection, Mapping, Sequence

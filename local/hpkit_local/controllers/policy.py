@@ -11,8 +11,6 @@ only a part of the mapping (SageMaker developer guide, "Policies"). Not document
 - the limit on borrowing is rounded down to whole units
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction

@@ -8,8 +8,6 @@ Pending changes: what the AWS endpoint is about to apply, on top of the snapshot
 document that is about to take effect, or None for a deletion; its key is `<what>/<name or id>`.
 """
 
-from __future__ import annotations
-
 import http.client
 import logging
 import threading

@@ -8,8 +8,6 @@ operator creates Workloads itself. It handles them as Kueue 0.19 does for its bu
 It doesn't restart pods or jobs, read logs, keep spares, scale elastically, or apply time limits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Deletes namespaces, and what belongs to an EKS cluster: all that isn't the local cloud's own."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

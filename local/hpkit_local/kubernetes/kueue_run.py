@@ -5,8 +5,6 @@ The settings are those of the task governance add-on, in ConfigMap kueue-manager
 runs Kubeflow's training operator when a chart installs it.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import hashlib

@@ -4,8 +4,6 @@ kwok reports every pod as running; this one does run. The process has the argume
 of its service account, so that the chart's RBAC is tested.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Workloads as Jobs, and the state of Jobs as their controller would write it: no pods are created."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The real Kueue as a scheduler for a scenario: Jobs go in, its decisions come out."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import ssl

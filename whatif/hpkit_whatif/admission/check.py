@@ -4,8 +4,6 @@ Kueue's API server rejects the same (`pkg/webhooks/clusterqueue_webhook.go`, `co
 and the enums and minimums of its CRDs), version 0.19.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Container, Iterable, Iterator
 from math import isfinite
 from typing import get_args

@@ -3,8 +3,6 @@
 Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied: trial changes are undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 

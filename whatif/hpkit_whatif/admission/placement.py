@@ -4,8 +4,6 @@ Rules: Kueue's `flavorassigner/tas_flavorassigner.go` and `updateAssignmentForTA
 this module does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from hpkit.kueue.model import Model

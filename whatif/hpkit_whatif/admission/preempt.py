@@ -4,8 +4,6 @@ Rules: Kueue's `pkg/scheduler/preemption` and `preemption/classical`, version 0.
 to the tree itself, which is unchanged at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -8,8 +8,6 @@ Gang scheduling: how long and how often a workload is retried whose pods weren't
 without the jitter of a ten-thousandth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`hpkit whatif record`: writes the tasks of a cluster as a scenario."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

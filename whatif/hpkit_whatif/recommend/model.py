@@ -1,7 +1,5 @@
 """A recommendation and its goals, as data."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

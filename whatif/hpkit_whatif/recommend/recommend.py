@@ -1,7 +1,5 @@
 """Finds values of the file that meet goals, and their effect on each team."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal

@@ -3,8 +3,6 @@
 It doesn't hold a CSV in memory. Rows are read when needed, so tasks must be in the order of `submit`.
 """
 
-from __future__ import annotations
-
 import csv
 import heapq
 import os

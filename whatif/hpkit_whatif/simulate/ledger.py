@@ -6,8 +6,6 @@ lender uses its quota itself, its loans move to queues with idle quota, the late
 their idle quota.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The amount of each instance type, and each team's quota: the basis of a run's values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hpkit.catalog import EFA, find_instance_type

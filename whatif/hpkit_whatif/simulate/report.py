@@ -4,8 +4,6 @@ All amounts are in instances: a task counts as the part of its instance type tha
 Times are seconds from the scenario's start.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 

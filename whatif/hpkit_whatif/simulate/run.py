@@ -1,7 +1,5 @@
 """Runs a scenario on a plan and notes what becomes of every task."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

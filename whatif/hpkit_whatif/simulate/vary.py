@@ -1,7 +1,5 @@
 """The same scenario under many policies: values of an organization file varied, each combination simulated."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

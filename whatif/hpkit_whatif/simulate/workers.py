@@ -1,7 +1,5 @@
 """A scenario on many plans, in processes of this machine or on a Dask cluster."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`hpkit cluster grafana`: dashboards and alert rules of a stack as files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

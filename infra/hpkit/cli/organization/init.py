@@ -1,7 +1,5 @@
 """`hpkit init`: a project of one's own, written from an example."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -4,8 +4,6 @@ The probes of groups are in their own namespace, outside of all quotas, and requ
 teams are in the teams' namespaces, and request little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal

@@ -1,7 +1,5 @@
 """Runs probes: creates objects, waits for their pods with a time limit, and deletes everything, even on Ctrl-C."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

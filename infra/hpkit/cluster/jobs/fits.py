@@ -1,7 +1,5 @@
 """Checks whether a job can ever run: its pods fit an instance, and the simulator of an idle platform admits it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

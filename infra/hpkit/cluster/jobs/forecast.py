@@ -1,7 +1,5 @@
 """Predicts what Kueue does with a job that is submitted now: it starts, borrows, waits, or never runs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

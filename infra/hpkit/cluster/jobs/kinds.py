@@ -6,8 +6,6 @@ Sources:
 - The number of pods that Kueue counts: its pkg/controller/jobs, version 0.19.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Checks what admission policies and the LimitRange of the teams' namespaces reject in a job."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

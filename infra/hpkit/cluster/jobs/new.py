@@ -1,7 +1,5 @@
 """A manifest for a team: namespace, queue, priority, topology, and pods as large as an instance."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ pkg/apis/kubeflow.org/v1, validation of each kind, which the operator only logs,
 Kubernetes 1.27; aws/sagemaker-hyperpod-cli issue 383.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce

@@ -4,8 +4,6 @@ Sources: Kubernetes, "Pod Security Standards", baseline; k8s.io/pod-security-adm
 versions of EKS that hpkit supports have the same values, except for probes (1.34) and user namespaces (1.35).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The requests of a job's pods in the simulator's units, and the instance types that they can use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

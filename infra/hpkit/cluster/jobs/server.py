@@ -4,8 +4,6 @@ Nothing is stored (Kubernetes, API concepts, dry run). An administrator becomes 
 who can't, only claims and nodes are looked up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

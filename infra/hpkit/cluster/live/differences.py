@@ -1,7 +1,5 @@
 """Differences between running resources and the organization file, as sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal

@@ -3,8 +3,6 @@
 Amounts are in Kubernetes' units: CPUs, bytes, numbers. Times are aware datetimes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

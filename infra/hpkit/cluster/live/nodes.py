@@ -1,7 +1,5 @@
 """The nodes of a platform: instances in SageMaker with their nodes in Kubernetes, and what runs on them."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

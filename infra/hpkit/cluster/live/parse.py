@@ -1,7 +1,5 @@
 """Objects of the APIs as the model: pure, and forgiving where a field is not set yet."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

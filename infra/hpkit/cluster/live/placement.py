@@ -5,8 +5,6 @@ It says that nodes lack room if the pods don't fit however closely they're place
 Neither is known for nodes that Karpenter adds, for pods whose place depends on other pods, or next to unread pods.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

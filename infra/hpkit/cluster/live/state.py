@@ -3,8 +3,6 @@
 `hpkit job why`, `hpkit cluster status` and their JSON documents show it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

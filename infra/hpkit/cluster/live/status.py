@@ -3,8 +3,6 @@
 It makes no calls: the page is computed from what was read, and from the stack's plan.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

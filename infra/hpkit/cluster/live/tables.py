@@ -1,7 +1,5 @@
 """The tables of a platform's state: rows of text, the first one with their headers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Explains as text why a task waits, from Kueue's conditions."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal

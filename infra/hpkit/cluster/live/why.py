@@ -1,7 +1,5 @@
 """Explains why a task waits, what would let it run now, and when it could run, using the simulator."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace

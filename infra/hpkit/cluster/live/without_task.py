@@ -3,8 +3,6 @@
 It doesn't place pods: distances between nodes and taints are ignored.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ At each moment, the instances of a type are: used within the team's quota, borro
 Tasks can reserve more than there are instances, while nodes start; then all of them share the existing ones.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Kubernetes and SageMaker forget: Kueue keeps a Workload as long as its job, and 
 A history that is read and written regularly keeps what one reading has seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

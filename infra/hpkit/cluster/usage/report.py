@@ -1,7 +1,5 @@
 """Instance-hours and their cost, by team, project, job or instance type; the rows' costs sum to the total's cents."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The usage of a cluster as the cells of a table."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit.cluster.usage.report import Usage

@@ -1,7 +1,5 @@
 """Changes of YAML text by path, with ruamel.yaml: comments, order, and quotes stay, other layout can change."""
 
-from __future__ import annotations
-
 import difflib
 import io
 import re

@@ -1,7 +1,5 @@
 """The permissions that each command for a running platform needs, in AWS and in Kubernetes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

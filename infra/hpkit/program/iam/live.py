@@ -1,7 +1,5 @@
 """An account's ARNs, and the AWS resources in a stack's state by ARN: what policies can name once it exists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

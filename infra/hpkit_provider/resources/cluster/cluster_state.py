@@ -1,7 +1,5 @@
 """A live cluster as inputs and state: what is compared, and what the engine keeps."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_provider.aws.client import Document

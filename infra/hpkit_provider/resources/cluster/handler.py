@@ -1,7 +1,5 @@
 """Cluster: a HyperPod cluster orchestrated by EKS."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import ClassVar, Final

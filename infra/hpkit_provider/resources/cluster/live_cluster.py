@@ -1,7 +1,5 @@
 """A live cluster: described, waited for, changed, with the service's own reasons when that fails."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

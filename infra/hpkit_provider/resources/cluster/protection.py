@@ -3,8 +3,6 @@
 The cause doesn't matter: what is lost is compared with the state and the service.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

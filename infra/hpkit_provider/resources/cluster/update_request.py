@@ -1,7 +1,5 @@
 """The next UpdateCluster call of a cluster: compares inputs with the live state, without any call."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Amazon Managed Service for Prometheus: moto, and alert manager definitions."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Amazon EventBridge: moto. Rules receive no events: nothing here sends any."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Amazon FSx: moto, and changes to a file system for Lustre."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from moto.fsx.models import FileSystem, FSxBackend

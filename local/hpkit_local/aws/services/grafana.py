@@ -1,7 +1,5 @@
 """Amazon Managed Grafana: workspaces, their users, and tags."""
 
-from __future__ import annotations
-
 import json
 
 from hpkit_local.aws.api import describes, existing, operation, page, tag_operations

@@ -8,8 +8,6 @@ Adds what moto 5.2 lacks in IAM:
 - State files contain only the names of those policies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """AWS KMS: moto."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.aws.api import rule

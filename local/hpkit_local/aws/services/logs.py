@@ -1,7 +1,5 @@
 """Amazon CloudWatch Logs: moto, and another key for an existing log group."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.aws.api import operation, rule

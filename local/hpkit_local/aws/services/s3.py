@@ -8,8 +8,6 @@ Corrects what moto 5.2 gets wrong in S3:
 - It ignores the tags in CreateBucketConfiguration.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from html import unescape

@@ -3,8 +3,6 @@
 It has no users and groups.
 """
 
-from __future__ import annotations
-
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import Service, declare

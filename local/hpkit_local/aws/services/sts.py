@@ -1,7 +1,5 @@
 """AWS STS: moto, and callers with a session of an IAM role."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from moto.sts.models import STSBackend

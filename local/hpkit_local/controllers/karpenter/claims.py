@@ -4,8 +4,6 @@ It calls the service's BatchAddClusterNodes and BatchDeleteClusterNodes, with th
 holds a finalizer until its node is deleted, so that deleting a NodePool deletes its nodes.
 """
 
-from __future__ import annotations
-
 import http.client
 import logging
 import secrets

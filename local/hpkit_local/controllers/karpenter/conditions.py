@@ -4,8 +4,6 @@ Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Cr
 are hpkit's.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -7,8 +7,6 @@ Empty nodes that Karpenter removes now: consolidation of a NodePool, within its 
 WhenEmptyOrUnderutilized, pods aren't moved from half-used nodes, unlike on AWS. Nodes don't expire.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

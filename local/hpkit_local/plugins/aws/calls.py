@@ -1,7 +1,5 @@
 """Calls to the endpoint: one client a service and region, the official plugin's retries, every call declared."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping

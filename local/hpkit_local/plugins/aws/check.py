@@ -1,7 +1,5 @@
 """Check and diff: every property is known and has the right type, and which changes replace a resource."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import random

@@ -1,7 +1,5 @@
 """The provider's configuration, and the rule of a fake plugin: only loopback endpoints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

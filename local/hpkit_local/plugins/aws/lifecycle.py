@@ -1,7 +1,5 @@
 """The common part of every type: create, read, update and delete around its own functions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The fake plugin as the engine talks to it: gRPC in, entries of the table at work."""
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
-from __future__ import annotations
-
 import json
 import os
 import threading

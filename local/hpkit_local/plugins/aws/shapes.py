@@ -3,8 +3,6 @@
 Members are words: `vpcId` is the provider's name, and with another first letter the API's; `name=RoleName` has two.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The table: every type and function that the fake plugin answers for."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from typing import Final

@@ -7,8 +7,6 @@ Sources: SageMaker developer guide, "Set up permissions" (roles), "Install SageM
 jupyter-infra/jupyter-k8s-aws, charts/aws-hyperpod, values.yaml (remote access).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads a HyperPod cluster that another stack or tool manages, and compares it with what the file declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

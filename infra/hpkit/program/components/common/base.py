@@ -1,7 +1,5 @@
 """The base of all components: a resource with typed outputs, and children with names from the plan."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Explicit providers ignore a stack's `aws:` configuration, and `aws eks get-token
 setting there is passed to all three, or rejected. The environment, which all three read, isn't handled here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -5,8 +5,6 @@ Guards that compare live IDs depend on what they guard: an ID that is no longer 
 rejects the HyperPod cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

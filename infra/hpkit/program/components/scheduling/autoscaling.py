@@ -1,7 +1,5 @@
 """Managed Karpenter inside the cluster: HyperpodNodeClasses, NodePools, optionally KEDA."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

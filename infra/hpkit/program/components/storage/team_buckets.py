@@ -1,7 +1,5 @@
 """A role for each team's pods, for the team's own buckets, by EKS Pod Identity."""
 
-from __future__ import annotations
-
 import json
 
 import pulumi

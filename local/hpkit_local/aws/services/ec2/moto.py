@@ -9,8 +9,6 @@
 - DeleteSubnet, DeleteVpc and DeleteSecurityGroup fail while a VPC endpoint, or for the VPC a security group, remains.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType

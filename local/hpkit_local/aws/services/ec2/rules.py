@@ -3,8 +3,6 @@
 docs/reference/local-cloud-limits.md lists what is still accepted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """EKS access entries with their access policies, and pod identity associations: roles for service accounts."""
 
-from __future__ import annotations
-
 from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError

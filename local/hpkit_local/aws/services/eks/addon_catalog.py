@@ -8,8 +8,6 @@ Sources: EKS user guide, "Amazon EKS add-ons"; SageMaker developer guide, "Setup
 and "SageMaker HyperPod observability".
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ rendering requires); SageMaker HyperPod developer guide, "IAM trust relationship
 requires).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

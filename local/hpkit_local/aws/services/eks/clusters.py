@@ -3,8 +3,6 @@
 moto's own model isn't used: it's ACTIVE immediately and forgets the access configuration.
 """
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of access entries: created by calls, by HyperPod for its nodes, and by EKS for a cluster's creator."""
 
-from __future__ import annotations
-
 import hashlib
 
 from hpkit_local.aws.backend import Context, Record

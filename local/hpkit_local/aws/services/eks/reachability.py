@@ -8,8 +8,6 @@ cluster API server endpoint".
 Routes aren't evaluated: a private address outside the VPC counts as connected with it.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Tags of EKS resources by ARN."""
 
-from __future__ import annotations
-
 from hpkit_local.aws.api import tag_operations
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError

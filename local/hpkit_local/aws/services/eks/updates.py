@@ -1,7 +1,5 @@
 """EKS updates: the receipts of UpdateAddon, UpdateClusterConfig and UpdateClusterVersion."""
 
-from __future__ import annotations
-
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError

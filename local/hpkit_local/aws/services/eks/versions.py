@@ -10,8 +10,6 @@ upgrade it at once instead. The program never asks for that (rule EKS003). The w
 documented. Clusters aren't upgraded automatically here.
 """
 
-from __future__ import annotations
-
 import datetime
 
 from hpkit.catalog import KubernetesVersion, eks_versions

@@ -1,7 +1,5 @@
 """What controllers read from EKS: resources, the principal of a caller, and whether callers reach the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

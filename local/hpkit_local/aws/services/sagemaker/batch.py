@@ -1,7 +1,5 @@
 """BatchAdd-, BatchDelete-, BatchReplace- and BatchRebootClusterNodes: what Karpenter and operators call."""
 
-from __future__ import annotations
-
 from hpkit_local.aws.api import given, operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action

@@ -1,7 +1,5 @@
 """CreateCluster, DescribeCluster, DeleteCluster and ListClusters."""
 
-from __future__ import annotations
-
 from hpkit.catalog import kubernetes_versions
 from hpkit_local.aws.api import describes, existing, given, operation, page
 from hpkit_local.aws.backend import Context, Record

@@ -1,7 +1,5 @@
 """The common part of compute quotas and cluster policies: versions, statuses, lists."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Sources: Amazon EKS user guide, security group requirements and private clusters
 EKS prerequisites.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from typing import Any
 

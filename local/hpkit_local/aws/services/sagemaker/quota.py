@@ -5,8 +5,6 @@ ComputeQuotaResources as the service stores them: fractions filled in pro rata. 
 (both with 0 accelerators); a MIG partition adds vCPU and memory.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of HyperPod clusters: how they are found and what DescribeCluster shows of them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -4,8 +4,6 @@ Sources: UpdateCluster API reference; SageMaker developer guide, pages "Creating
 orchestration", "Continuous provisioning", "Custom labels and taints", and "Autoscaling on SageMaker HyperPod EKS".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes of instance groups: changes from the current to the target count."""
 
-from __future__ import annotations
-
 import ipaddress
 
 from hpkit_local.aws.backend import Context, Record

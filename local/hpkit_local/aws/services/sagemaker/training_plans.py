@@ -7,8 +7,6 @@ The account's earlier purchases aren't known here: a plan that nobody bought on 
 capacity isn't listed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """UpdateCluster and UpdateClusterSoftware."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpkit_local.aws.api import given, operation

@@ -1,7 +1,5 @@
 """Amazon Managed Service for Prometheus: workspaces, rules, alert manager."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls

@@ -1,7 +1,5 @@
 """Amazon ECR: repositories, and which of their images go after a while."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls

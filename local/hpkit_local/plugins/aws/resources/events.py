@@ -1,7 +1,5 @@
 """Amazon EventBridge: rules on the default event bus, and their targets."""
 
-from __future__ import annotations
-
 import json
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Amazon FSx for Lustre file systems."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls

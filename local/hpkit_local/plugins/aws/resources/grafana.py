@@ -1,7 +1,5 @@
 """Amazon Managed Grafana: workspaces, and the roles of users in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """AWS IAM: roles, policies, and identity providers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry

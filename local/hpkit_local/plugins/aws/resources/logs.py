@@ -1,7 +1,5 @@
 """Amazon CloudWatch: log groups."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry

@@ -1,7 +1,5 @@
 """The functions that return the caller and the partition."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls

@@ -1,7 +1,5 @@
 """Routes: gateways, tables, routes in them, and the subnets that use them."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any, Final
 

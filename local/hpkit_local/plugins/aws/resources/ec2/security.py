@@ -1,7 +1,5 @@
 """Security groups, and their rules as separate resources."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry

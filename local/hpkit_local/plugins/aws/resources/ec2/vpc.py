@@ -1,7 +1,5 @@
 """Amazon VPC: the network itself, its address ranges, its subnets and its endpoints."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry, until

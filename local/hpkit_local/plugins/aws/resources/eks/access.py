@@ -1,7 +1,5 @@
 """Amazon EKS: permissions of people and pods in a cluster."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls, Retry

@@ -1,7 +1,5 @@
 """Amazon EKS: clusters and add-ons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

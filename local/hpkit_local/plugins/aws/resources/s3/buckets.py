@@ -1,7 +1,5 @@
 """Amazon S3: buckets and objects."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Settings of a bucket: each is a separate resource, written as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 
