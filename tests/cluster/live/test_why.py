@@ -26,12 +26,8 @@ def why(name, *tasks, classes=None, queues=TEAMS, **more):
 
 
 def test_each_task_whose_end_would_be_enough_is_named():
-    answer = why(
-        "wait",
-        task("john", "own", 3, runs=True),
-        task("smith", "lend", 1, runs=True),
-        task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)),
-    )
+    tasks = (task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True))
+    answer = why("wait", *tasks, task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)))
     assert answer.job.reason == f"4 more {GPU} of {KIND} must become free"
     assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert answer.remedies == ("task own ends", "task lend ends")
@@ -213,6 +209,11 @@ def test_free_quota_without_a_node_with_room_is_said_with_the_jobs_that_hold_the
     assert with_room.remedies == ("nothing: the simulator admits it now, and Kueue should within seconds",)
     member = why("wait", *tasks, nodes=nodes, pods=pods, flavors=FLAVORS, namespaces=("hyperpod-ns-john",))
     assert (member.outlook, member.remedies) == (found.outlook, ())
+    # Two pods of 2 GPUs come first: the scheduler spreads them over n2 and the node that becomes free.
+    tasks = (task("john", "a", 1, runs=True), task("john", "first", 2, gpus=2, runs=True))
+    pods = (part("a", "n1", 4), *(part("first", None, 2) for _ in "ab"))
+    first = why("wait", *tasks, task("john", "wait", 1), nodes=nodes, pods=pods, flavors=FLAVORS)
+    assert ("no node has 4" in first.outlook, first.remedies) == (True, ("task first ends",))
 
 
 def test_kueues_own_word_that_no_node_has_room_is_not_contradicted():
@@ -228,10 +229,8 @@ def test_pods_that_must_share_a_network_node_need_room_under_one():
     waiting = task("john", "wait", 2, topology={"required": layer})
     nodes = (node("n1", "a", "b", "c"), node("n2", "a", "b", "d"))
     found = why("wait", waiting, nodes=nodes, flavors=flavors)
-    assert (
-        found.outlook
-        == f"quota is free, but only 1 of 2 pods find a node under one {layer} with 4 {GPU} free for a pod"
-    )
+    words = f"only 1 of 2 pods find a node under one {layer} with 4 {GPU} free for a pod"
+    assert found.outlook == f"quota is free, but {words}"
     together = (node("n1", "a", "b", "c"), node("n2", "a", "b", "c"))
     assert why("wait", waiting, nodes=together, flavors=flavors).remedies[0].startswith("nothing")
 

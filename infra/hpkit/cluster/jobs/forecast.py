@@ -210,13 +210,14 @@ def predict(
         )
     jobs = Jobs(observed)
     places = Places(jobs, simulation, starting)
-    lacking = places.lacking(task, queue, without=(*preempted, *ended))
+    gone = (*preempted, *ended)
+    lacking = places.lacking(task, queue, without=gone)
     if lacking:
         queued = any(observed.flavors[name].topology for name, _ in queue.quotas if name in observed.flavors)
         then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
-        remedies = tuple(room(jobs, task, queue, simulation, places, preempted))
+        remedies = tuple(room(jobs, task, queue, simulation, places, gone))
         return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
-    unknown = places.unknown(task, queue, without=(*preempted, *ended))
+    unknown = places.unknown(task, queue, without=gone)
     return Forecast(
         task,
         "unknown" if unknown else "borrowing" if start.borrowed else "now",

@@ -79,9 +79,9 @@ class Places:
             return "its pods may wait until nodes for them have been added"
         if self.unread:
             return f"whether nodes have room isn't known, because {self.unread} couldn't be read"
-        return self._depends(task, queue, without)
+        return self.depends(task, queue, without=without)
 
-    def _depends(self, task: Task, queue: Queue, without: Collection[str]) -> str:
+    def depends(self, task: Task, queue: Queue, *, without: Collection[str] = ()) -> str:
         """Return that nodes have room only if other pods are placed well; "" if they have wherever those are."""
         free = self._free(self._there(without))
         own = [(task, pods, self._candidates(pods, queue) or []) for pods in _sets(task)]

@@ -301,6 +301,7 @@ def _remedies(
         if each.uid not in own
         and simulation.runs(task, without=each.uid)
         and not places.lacking(task, queue, without=(each.uid,))
+        and not places.depends(task, queue, without=(each.uid,))
     ]
     ends = list(dict.fromkeys(_ends(jobs, each) for each in ended))
     if any(each.uid in own and simulation.runs(task, without=each.uid) for each in tried if jobs.is_older(each, task)):
@@ -325,7 +326,9 @@ def room(
     enough = [
         each
         for each in simulation.running[:_MOST_TRIED] * (not places.unread)
-        if each.owner_name and not places.lacking(task, queue, without=(*ended, each.uid))
+        if each.owner_name
+        and not places.lacking(task, queue, without=(*ended, each.uid))
+        and not places.depends(task, queue, without=(*ended, each.uid))
     ]
     yield from list(dict.fromkeys(_ends(jobs, each) for each in enough))[:_SHOWN]
 
