@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from hpkit.checks import Finding, check
+from hpkit.checks import Finding, check, fold
 from hpkit.checks.cluster import is_same_cluster, less_than_stated, second_governance
 from hpkit.checks.rule import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
@@ -93,7 +93,7 @@ class Loaded:
     @cached_property
     def listed_findings(self) -> tuple[Finding, ...]:
         """The findings for a list: one finding for a value that several environments or teams share."""
-        return self.findings_on(today(), by_place=True)
+        return tuple(fold(self.findings_on(today(), by_place=True)))
 
     def findings_on(self, day: datetime.date, *, by_place: bool = False) -> tuple[Finding, ...]:
         """Return every finding in the file on a day; for one stack, without findings of other environments."""
@@ -391,15 +391,15 @@ def require_names(stack: str, organization: str, environment: str) -> None:
             )
 
 
-def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
+def listed_findings(loaded: Iterable[Loaded], *, every_place: bool = False) -> list[Finding]:
     """Return the findings in organization files without duplicates.
 
-    A finding in shared defaults lists the files that use it.
+    A finding in shared defaults lists the files that use it. every_place: return a mistake once for each of its lines.
     """
     users: dict[Finding, list[str]] = {}
     for file in loaded:
         untaken = tuple(default_name(format_path(path, file.document.data)) for path in file.document.untaken)
-        for finding in file.listed_findings:
+        for finding in file.findings_on(today(), by_place=True) if every_place else file.listed_findings:
             is_used = bool(finding.path) and not finding.path.startswith(untaken)
             is_shared = is_used and finding.file == file.document.defaults
             users.setdefault(finding, []).extend([_use(file, finding)] if is_shared else [])

@@ -205,7 +205,8 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         team = min(roles)
         yield Issue(
             (*context.path, "governance"),
-            f"`{context.environment}` is in account {account}, and members in other accounts get no access: "
+            f"`{context.environment}` is in account {account}, "
+            f"{'and members in other accounts get no access' if staffed else 'so no member of any team gets access'}: "
             f"{listing(teams, 4)}",
             f"List roles from {account} in `governance.overrides`, such as `{team}: {{members: "
             f'["arn:{partition_of(context.spec.region)}:iam::{account}:role/NAME"]}}`; '

@@ -33,7 +33,7 @@ from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing, plural
 
-__all__ = ["RULES", "check", "rule_by_id"]
+__all__ = ["RULES", "check", "fold", "rule_by_id"]
 
 _BY_SUBJECT = (
     access, addons, allowances, capacity, cluster, config_file, dependencies, eks, governance, instance_groups,
@@ -95,8 +95,7 @@ def check(
     shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
     document = parsed.document
     findings = _by_place(shown, document, file) if by_place else (_finding(each, document, file) for each in shown)
-    ordered = sorted(findings, key=lambda finding: finding.order)
-    return list(_folded(ordered)) if by_place else ordered
+    return sorted(findings, key=lambda finding: finding.order)
 
 
 def _key(placed: PlacedIssue) -> tuple[str, Path, str, str]:
@@ -129,7 +128,7 @@ def _by_place(issues: Iterable[PlacedIssue], document: Document, file: str) -> I
         yield finding
 
 
-def _folded(findings: Iterable[Finding]) -> Iterable[Finding]:
+def fold(findings: Iterable[Finding]) -> Iterable[Finding]:
     """Yield one finding, with the number and lines of the others, for a mistake that is made in many places."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for each in findings:

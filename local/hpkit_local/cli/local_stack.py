@@ -19,7 +19,7 @@ from hpkit.cli.common.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.common.documents import acted
 from hpkit.cli.common.formats import acts
 from hpkit.cli.common.inputs import plans_of
-from hpkit.cli.common.output import called, line_to_use
+from hpkit.cli.common.output import called, confirm, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.existing import names_existing
 from hpkit.plan.principals import principal_of
@@ -374,7 +374,7 @@ def _ask(ending: Teardown, command: str) -> None:
         raise ToolError(
             f"nothing was deleted, because no terminal is available for the confirmation. To skip it: {command} --yes"
         )
-    click.confirm("Delete it?", abort=True)
+    confirm("Delete it?")
 
 
 COMMANDS = (_up, _preview, _refresh, _destroy, _down)

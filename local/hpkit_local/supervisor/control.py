@@ -412,9 +412,11 @@ def _late(state: State | None) -> list[str]:
 
 
 def _tail(cloud: LocalCloud, service: str) -> str:
-    """Return why a service ended: the disk is full, or else the last lines of its log."""
+    """Return why a service ended: a full disk, ports that another program has, or else the last lines of its log."""
     if problem := full_disk(cloud):
         return problem
+    if taken := [f"port {port} ({name})" for name, port in cloud.ports_of_others(service).items()]:
+        return f"another program uses {', '.join(taken)}"
     log = cloud.log(service)
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]

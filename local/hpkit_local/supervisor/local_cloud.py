@@ -194,9 +194,14 @@ class LocalCloud:
             # On other systems, no program can listen on a port that another one reserves.
             return held.pop_all() if sys.platform == "linux" else ExitStack()
 
-    def ports_of_others(self) -> dict[str, int]:
-        """Return its ports that another program has; call it while nothing of the local cloud runs."""
-        return {name: port for name, port in self.ports().items() if not _is_free(port)}
+    def ports_of(self, part: str) -> dict[str, int]:
+        """Return the ports of a part, by name: those of etcd are etcd, etcd-peer and etcd-metrics."""
+        return {name: port for name, port in self.ports().items() if f"{name}-".startswith(f"{part}-")}
+
+    def ports_of_others(self, part: str = "") -> dict[str, int]:
+        """Return its ports, or those of a part, that another program has; call it while none of them runs."""
+        ports = self.ports_of(part) if part else self.ports()
+        return {name: port for name, port in ports.items() if not _is_free(port)}
 
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.folder / name

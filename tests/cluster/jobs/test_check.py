@@ -399,7 +399,10 @@ def test_a_deployment_of_which_some_pods_fit_is_warned_of():
     document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
     (found,) = findings(document)
     assert (found.severity, found.check) == ("warning", "quota")
-    assert found.message == "at most 4 of its 5 pods fit the quota and borrow limit of john"
+    assert (
+        found.message
+        == "at most 4 of its 5 pods fit the quota and borrow limit of john (ml.g5.12xlarge: 3, and 1 to borrow)"
+    )
     # Their quota of CPUs would do for more.
     document["spec"]["replicas"] = 300
     tiny = {"limits": {"nvidia.com/gpu": 0, "cpu": "10m", "memory": "1Mi"}}

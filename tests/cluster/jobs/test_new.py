@@ -322,7 +322,12 @@ def test_a_pod_fits_beside_the_kubelet_and_daemon_sets_on_every_type_whose_size_
     [
         ("john", 3, "quota", "it fits john's own quota: 12 of 12 nvidia.com/gpu of ml.g5.12xlarge"),
         ("smith", 2, "borrowing", "1 instance of ml.g5.12xlarge"),
-        ("smith", 6, "never", "it can never run: at most 2 of its 6 pods fit the quota and borrow limit of smith"),
+        (
+            "smith",
+            6,
+            "never",
+            "at most 2 of its 6 pods fit the quota and borrow limit of smith (ml.g5.12xlarge: 1, and 1 to borrow)",
+        ),
     ],
 )
 def test_the_answer_is_that_of_kueues_admission(plan, team, count, kind, words):

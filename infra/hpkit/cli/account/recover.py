@@ -95,7 +95,7 @@ def command(stack: str, profile: str | None, yes: bool) -> None:
     for creation in creations:
         click.echo(f"  {creation.name}: {_plan_for(creation, ids.get(creation.urn))}", err=True)
     if not yes:
-        confirm("Add what exists to the state? No other run of this stack may be active.")
+        confirm("Add what exists to the state? No other run of this stack may be active.", "nothing was changed")
     pulumi.replace_state(state, with_found(state, creations, ids, objects))
     _read(pulumi, [each for each in creations if each.urn in ids or each.recorded_id], everything=bool(others))
     rules, rule_ids = default_egress_rules(session, pulumi.export(), recording)

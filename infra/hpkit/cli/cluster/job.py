@@ -155,7 +155,8 @@ def new(
         click.echo(
             f"Team {team} is paused (activationState: Disabled), so the job waits until the team isn't.", err=True
         )
-    click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
+    fewer = f" Use `--count {count - fit.surplus}`, or raise the team's quota." if fit.surplus else ""
+    click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.{fewer}", "", ""), err=True)
     if fit.kind == "never":
         sys.exit(1)
     if checkpoints is not None:

@@ -174,11 +174,14 @@ def own(stream: TextIO) -> TextIO:
     return below.stream if isinstance(below, _Printable) else stream
 
 
-def confirm(question: str) -> None:
-    """Ask before something is deleted; click.Abort on a no, ToolError where there is no terminal to ask on."""
+def confirm(question: str, otherwise: str = "nothing was deleted") -> None:
+    """Ask a question; raise ToolError with what is otherwise on a no, on Ctrl-C, and where no terminal exists."""
     if not sys.stdin.isatty():
         raise ToolError(f"{question} No terminal is available for the confirmation; to skip it, add --yes")
-    click.confirm(question, abort=True)
+    try:
+        click.confirm(question, abort=True)
+    except click.Abort:
+        raise ToolError(f"not confirmed, so {otherwise}") from None
 
 
 SHELLS = ("bash", "zsh", "fish")

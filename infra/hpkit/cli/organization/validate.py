@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from hpkit.checks import summarize
+from hpkit.checks import Finding, summarize
 from hpkit.cli.common.completion import stacks_option
 from hpkit.cli.common.documents import json_document
 from hpkit.cli.common.formats import Output, Validation, findings_github, findings_sarif, findings_text, output_options
@@ -37,26 +37,28 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) 
     Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
     """
     loaded = select(files, stacks)
-    findings = listed_findings(loaded)
-    if not files and not stacks:
-        findings += project_findings(loaded)
-    else:
-        findings += cluster_problems(loaded)
+    others = cluster_problems(loaded) if files or stacks else project_findings(loaded)
+    findings = [*listed_findings(loaded), *others]
     if policies and summarize(findings).errors:
         click.echo("policies are skipped until these errors are fixed", err=True)
     elif policies:
         from hpkit.cli.organization.validate_policies import policy_findings
 
-        findings += [finding for each in loaded for finding in policy_findings(each)]
+        others += [finding for each in loaded for finding in policy_findings(each)]
+        findings = [*listed_findings(loaded), *others]
     else:
         organizations = [each.parsed.organization.organization for each in loaded if each.parsed.organization]
         if settings := [policy_file(name) for name in organizations if policy_settings(name)]:
             click.echo(f"not applied: {listing(settings)}; to apply: hpkit validate --policies", err=True)
     summary = summarize(findings)
+
+    def in_every_place() -> list[Finding]:
+        return [*listed_findings(loaded, every_place=True), *others]
+
     return Output(
         summary.errors > 0,
         text=lambda: findings_text(findings, loaded),
         json=lambda: json_document(Validation(findings=findings, summary=summary)),
-        sarif=lambda: findings_sarif(findings),
-        github=lambda: click.echo(findings_github(findings), file=own(sys.stdout), nl=bool(findings)),
+        sarif=lambda: findings_sarif(in_every_place()),
+        github=lambda: click.echo(findings_github(in_every_place()), file=own(sys.stdout), nl=bool(findings)),
     )

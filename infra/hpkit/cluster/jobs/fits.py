@@ -10,9 +10,9 @@ from hpkit.extensions import is_installed
 from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
 from hpkit.kueue.organization import model_of
-from hpkit.plan.derive import instances_of
+from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan, TeamPlan
-from hpkit.text.formatting import figure, listing
+from hpkit.text.formatting import amount, figure, listing
 
 __all__ = ["Fit", "fit"]
 
@@ -26,12 +26,13 @@ class Fit:
     """quota: it fits the team's own quota; borrowing: only with borrowed quota; never: not at all.
 
     unknown: the simulator isn't installed. words: a text with the amounts. most: how many pods of the largest set fit,
-    if not all do.
+    if not all do; surplus: how many don't.
     """
 
     kind: Literal["quota", "borrowing", "never", "unknown"]
     words: str
     most: int = 0
+    surplus: int = 0
 
 
 def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
@@ -53,7 +54,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         if most is not None and (pod_set.min_count or pod_set.count) > most:
             limits = listing([f"{provided[name][_PODS]} pods on {name}" for name in sorted(large)])
             words = f"at most {most} of its {pod_set.count} pods find a place: a kubelet runs at most {limits}"
-            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, pod_sets)}", most)
+            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, pod_sets)}", most, pod_set.count - most)
         sets.append(replace(pod_set, flavors=large))
     if not is_installed("simulator"):
         return Fit(
@@ -61,7 +62,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         )
     usage = _admitted(model, team, sets)
     if usage is None:
-        return _never(model, team, sets)
+        return _never(plan, model, team, sets)
     nominal = _nominal(model, team)
     over = {key: used - nominal.get(key, 0) for key, used in usage.items() if used > nominal.get(key, 0)}
     scarce = _scarce(usage)
@@ -96,9 +97,9 @@ def _admitted(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> dict[
         return None
     used: defaultdict[Key, int] = defaultdict(int)
     for assignment in outcome.admitted[0].pod_sets:
-        for resource, amount in assignment.usage.items():
+        for resource, much in assignment.usage.items():
             if resource in assignment.flavors:
-                used[assignment.flavors[resource], resource] += amount
+                used[assignment.flavors[resource], resource] += much
     return dict(used)
 
 
@@ -112,7 +113,7 @@ def _held(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) 
     return "; Kueue admits it, and it holds quota while its pods wait without end"
 
 
-def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
+def _never(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     covered = {resource for _, resource in _nominal(model, team)}
     unknown = sorted({name for each in pod_sets for name, amount in each.per_pod.items() if amount} - covered)
     if covered and unknown:
@@ -126,10 +127,16 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
             high = middle
         else:
             low = middle
-    if low:
-        words = f"at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
-        return Fit("never", f"{_NEVER}{words}", low)
     flavors = sorted({flavor for flavor, _ in _nominal(model, team)})
+    if low:
+        amounts = [
+            f"{quota.instance_type}: {amount(share.reserved + share.elastic)}, and {amount(share.borrowable)} to borrow"
+            for quota in quotas_of(plan)
+            for share in quota.teams
+            if share.team == team.name and quota.instance_type in flavors
+        ]
+        words = f"at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
+        return Fit("never", f"{_NEVER}{words} ({listing(amounts, 3)})", low, largest.count - low)
     return Fit(
         "never",
         f"it can never run: not even one of its pods fits the quota and borrow limit of {team.name}, which has quota "
