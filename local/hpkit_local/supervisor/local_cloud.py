@@ -195,7 +195,7 @@ class LocalCloud:
             return held.pop_all() if sys.platform == "linux" else ExitStack()
 
     def ports_of(self, part: str) -> dict[str, int]:
-        """Return the ports of a part, by name: those of etcd are etcd, etcd-peer and etcd-metrics."""
+        """Return the ports of a part by name; etcd has etcd, etcd-peer and etcd-metrics."""
         return {name: port for name, port in self.ports().items() if f"{name}-".startswith(f"{part}-")}
 
     def ports_of_others(self, part: str = "") -> dict[str, int]:
