@@ -118,7 +118,7 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
             self._engine = None
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
-        """Return the version."""
+        """Answer the engine's question for the plugin's version."""
         return plugin_pb2.PluginInfo(version=self.version)
 
     @readable

@@ -66,7 +66,7 @@ def force_option(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def root_of(root: Path | None) -> Path:
-    """Return the repository."""
+    """Return the project's folder: the given one, or the nearest above this one with Pulumi.yaml."""
     from hpkit_local.cloud import control
 
     return control.find_root(root or Path.cwd())

@@ -31,6 +31,7 @@ class _Part(_Usage):
     state: str
     pid: int
     port: int
+    ports: dict[str, int] = Field(description="All ports, by name: etcd's are etcd, etcd-peer and etcd-metrics.")
     restarts: int
     problem: str
 
@@ -89,7 +90,6 @@ def status(name: str | None, root: Path | None) -> Output:
         return _listed(root)
     cloud = local_cloud_of(name, root, command="status")
     state = control.running(cloud)
-    ports = cloud.ports()
     rows: list[_Part] = []
     # All parts are its children.
     total = usage_of(state.supervisor, family=False) if state else Usage()
@@ -101,7 +101,8 @@ def status(name: str | None, root: Path | None) -> Output:
             part=part,
             state=record.state,
             pid=record.pid,
-            port=ports.get(_port_of(part), 0),
+            port=next(iter(cloud.ports_of(part).values()), 0),
+            ports=cloud.ports_of(part),
             restarts=record.restarts,
             problem=record.problem,
             **_taken(usage),
@@ -139,7 +140,7 @@ def _page(
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
     for row in rows:
-        numbers = str(row.pid), str(row.port), str(row.restarts)
+        numbers = str(row.pid), " ".join(map(str, row.ports.values())), str(row.restarts)
         table.append((row.part, row.state, *numbers, *_numbers(row), row.problem))
     table.append(("supervisor", "", str(supervisor.pid), "", "", *_numbers(supervisor), ""))
     table.append(("total", "", "", "", "", *_numbers(_Usage(**_taken(total))), ""))
@@ -152,10 +153,6 @@ def _taken(usage: Usage) -> dict[str, Any]:
 
 def _numbers(row: _Usage) -> tuple[str, str]:
     return f"{row.memory_bytes / _MEBIBYTE:.0f} MiB", f"{row.cpu_seconds:.1f} s"
-
-
-def _port_of(part: str) -> str:
-    return "kueue-webhook" if part == "kueue" else part
 
 
 @click.command("list")

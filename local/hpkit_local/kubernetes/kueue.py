@@ -80,7 +80,7 @@ class Kueue:
     on_by_default: tuple[str, ...]
 
     def service(self) -> Service:
-        """Return the service."""
+        """Return the service, which prepares the API server for Kueue and then runs it."""
         return Service(
             name="kueue",
             # By the time that its modules are loaded, the API server answers.

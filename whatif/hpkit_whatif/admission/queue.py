@@ -247,7 +247,7 @@ class Queue:
             self.sticky = None
 
     def waiting_tasks(self) -> Iterator[QueuedWorkload]:
-        """Return the waiting workloads."""
+        """Yield the workloads that wait, without those that left the queue since they were added to it."""
         for shape in self.shapes.values():
             for _, _, task in shape.heap:
                 if task.state == "waiting":

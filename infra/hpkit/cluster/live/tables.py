@@ -16,7 +16,7 @@ _NODES = 20
 
 
 def groups_table(status: Status) -> Rows:
-    """Return the instance groups."""
+    """Return a row for each instance group: type, target, and instances that run or are in another state."""
     rows = [
         (
             group_status.group.name,
