@@ -415,7 +415,11 @@ def _tail(cloud: LocalCloud, service: str) -> str:
     """Return why a service ended: a full disk, ports that another program has, or else the last lines of its log."""
     if problem := full_disk(cloud):
         return problem
-    if taken := [f"port {port} ({name})" for name, port in cloud.ports_of_others(service).items()]:
+    state = cloud.state()
+    # A part that still runs has its ports itself.
+    runs = state is not None and service in state.parts and state.parts[service].identity.alive()
+    taken = [] if runs else [f"port {port} ({name})" for name, port in cloud.ports_of_others(service).items()]
+    if taken:
         return f"another program uses {', '.join(taken)}"
     log = cloud.log(service)
     try:

@@ -179,9 +179,13 @@ def confirm(question: str, otherwise: str = "nothing was deleted") -> None:
     if not sys.stdin.isatty():
         raise ToolError(f"{question} No terminal is available for the confirmation; to skip it, add --yes")
     try:
-        click.confirm(question, abort=True)
+        confirmed = click.confirm(question)
     except click.Abort:
-        raise ToolError(f"not confirmed, so {otherwise}") from None
+        # Ctrl-C leaves the cursor behind the question.
+        click.echo(err=True)
+        confirmed = False
+    if not confirmed:
+        raise ToolError(f"not confirmed, so {otherwise}")
 
 
 SHELLS = ("bash", "zsh", "fish")
