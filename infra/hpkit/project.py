@@ -214,6 +214,8 @@ def stack_names(root: Path | None = None) -> list[str]:
 
 def _file_meant(file: str) -> str:
     """Return a hint about which organization file the user probably meant, if one can't be read."""
+    if file == "-":
+        return "For standard input, use /dev/stdin."
     files = [os.path.relpath(each) for each in organization_files() if not each.is_dir()]
     file_name = Path(file).name
     stacks = stack_names()

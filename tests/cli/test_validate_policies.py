@@ -83,12 +83,17 @@ def test_placeholders_are_reported_until_they_are_replaced(project):
     (account,) = found()
     assert (account["path"], account["severity"]) == ("environments.dev.account", "warning")
     assert account["message"].startswith(
-        "123456789012 is a placeholder of the examples, and so are the values with it in lines "
+        "123456789012 is a placeholder of the examples, and so are the values in lines "
     )
     file.write_text(file.read_text().replace('account: "123456789012"', 'account: "210987654321"'))
     assert {each["rule"] for each in found()} == {"ACC011", "EKS010"}
     file.write_text(file.read_text().replace("123456789012", "210987654321").replace("203.0.113.0", "52.10.20.0"))
     assert not found()
+    mine = file.read_text().replace(
+        "    region:", "    observability: {alerts: {emails: [a@example.com]}}\n    region:"
+    )
+    file.write_text(mine)
+    assert [each["message"] for each in found()] == ["a@example.com is a placeholder of the examples"]
 
 
 @pytest.mark.parametrize("form", ["github", "sarif"])

@@ -115,6 +115,10 @@ def drawn(rng, name):
         if pods == 1 and rng.random() < 0.3:
             labels = {**template["metadata"]["labels"]}
             return made("Pod", team, name, spec, "v1", labels=labels, annotations={"hpkit.local/run": "9h"})
+        if rng.random() < 0.1:
+            del document["metadata"]["labels"]
+    else:
+        document["spec"]["paused"] = rng.random() < 0.1
     return document
 
 
@@ -157,7 +161,7 @@ def test_what_is_promised_of_random_jobs_comes_true(world, members):
         is_wrong = any(each.severity == "error" for each in found)
         observed = world.jobs().observed
         forecasts = list(predict_all(observed, tasks_of([document], PLAN, observed), fair_sharing=FAIR))
-        starts = not is_wrong and {each.fate for each in forecasts} <= {"now", "borrowing"}
+        starts = not is_wrong and bool(forecasts) and {each.fate for each in forecasts} <= {"now", "borrowing"}
         folder = FOLDERS[document["kind"]].format(namespace)
         rejected = tried(api.create, folder, document)
         fates.append("errors" if is_wrong else "starts" if starts else "waits")

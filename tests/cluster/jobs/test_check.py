@@ -395,6 +395,21 @@ def test_a_job_that_completes_with_fewer_pods_than_run_side_by_side_asks_for_tho
     assert findings(changed(set_spec(parallelism=5, completions=2))) == []
 
 
+def test_pods_that_never_run_are_found_and_a_job_without_labels_has_those_of_its_pods():
+    assert findings(changed(lambda document, _l, _t: document["metadata"].pop("labels"))) == []
+    (none,) = findings(changed(set_spec(parallelism=0)))
+    paused = {**changed(set_spec(replicas=1, paused=True)), "kind": "Deployment", "apiVersion": "apps/v1"}
+    held, *_ = findings(paused)
+    assert [(each.severity, each.check) for each in (none, held)] == [
+        ("warning", "parallelism"),
+        ("warning", "rollout"),
+    ]
+    wide = changed(contain("containers", **{"nvidia.com/gpu": 3}))
+    wide["spec"] |= {"parallelism": 5, "completions": 5}
+    (found,) = findings(wide)
+    assert found.message.startswith("it can never run: at most 4 of its 5 pods find a place: handson-dev has no more ")
+
+
 def test_a_deployment_of_which_some_pods_fit_is_warned_of():
     document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
     (found,) = findings(document)

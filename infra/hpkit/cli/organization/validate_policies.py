@@ -1,10 +1,11 @@
 """The policy pack's reports about stacks before any engine runs, as findings of their files."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNTS
 from hpkit.checks import Finding
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from hpkit_policies.recorded import PolicyFinding
 
 __all__ = ["checked_settings", "placeholder_findings", "policy_findings", "stack_findings"]
+
+_IS_PLACEHOLDER: Final = "is a placeholder of the examples"
+# Domains for documentation (RFC 2606), and the group of IAM Identity Center in the example enterprise.
+_RECEIVERS: Final = re.compile(r"@example\.(?:com|net|org)\Z|\A94482488-3041-7026-18ce-1a1e3c0a2f43\Z")
 
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
@@ -45,43 +50,51 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 
 
 def placeholder_findings(loaded: Loaded) -> list[Finding]:
-    """Return a warning about each account of the examples, at its first place; other rules report the rest after it."""
+    """Return a warning about each account of the examples, at its first place; other rules report the rest after it.
+
+    In an environment with an own account, return one about each receiver of the examples.
+    """
     organization = loaded.parsed.organization
     places: dict[str, set[Path]] = defaultdict(set)
     ranges: dict[str, dict[str, None]] = defaultdict(dict)
+    receivers: dict[Path, str] = {}
     for environment, plan in loaded.plans.items():
         spec = plan.spec
-        if (
-            organization
-            and spec.account in PLACEHOLDER_ACCOUNTS
-            and all(waiver.rule != "ACC004" for waiver in spec.waivers)
-        ):
-            texts = Context(organization, environment, plan).texts
-            places[spec.account] |= {("environments", environment, "account")}
+        if organization is None or any(waiver.rule == "ACC004" for waiver in spec.waivers):
+            continue
+        texts = Context(organization, environment, plan).texts
+        left = {place: text for place, text in texts if _RECEIVERS.search(text)}
+        if spec.account in PLACEHOLDER_ACCOUNTS:
+            places[spec.account] |= {("environments", environment, "account"), *left}
             places[spec.account] |= {place for place, text in texts if spec.account in text}
             ranges[spec.account] |= dict.fromkeys(documentation_ranges(spec.eks.endpoint.public_cidrs))
-    return [_placeholder(loaded, account, places[account], list(ranges[account])) for account in places]
+        else:
+            receivers |= left
+    accounts = [_account(loaded, account, places[account], list(ranges[account])) for account in places]
+    own = "Set your own, or remove it."
+    return accounts + [_at(loaded, path, f"{text} {_IS_PLACEHOLDER}", own) for path, text in receivers.items()]
 
 
-def _placeholder(loaded: Loaded, account: str, places: Set[Path], ranges: Sequence[str]) -> Finding:
+def _account(loaded: Loaded, account: str, places: Set[Path], ranges: Sequence[str]) -> Finding:
     document = loaded.document
     path = min((each for each in places if each[-1] == "account"), key=lambda each: document.locate(each).line)
-    mark = document.locate(path)
-    lines = sorted({document.locate(place).line for place in places} - {mark.line})
-    others = [f"the values with it in lines {listing([*map(str, lines)])}"] if lines else []
+    lines = sorted({document.locate(place).line for place in places} - {document.locate(path).line})
+    others = [f"the values in lines {listing([*map(str, lines)])}"] if lines else []
     others += [f"publicCidrs {cidr}" for cidr in ranges]
-    return Finding(
-        rule="ACC004",
-        severity="warning",
-        path=format_path(path, document.data),
-        file=mark.file or loaded.file,
-        line=mark.line,
-        column=mark.column,
-        message=f"{account} is a placeholder of the examples{f', and so are {listing(others)}' if others else ''}; the "
-        "local cloud accepts placeholders, but on AWS `pulumi up` fails before it starts",
-        fix="Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). `hpkit validate` "
-        "then reports ARNs of other accounts and documentation ranges.",
+    return _at(
+        loaded,
+        path,
+        f"{account} {_IS_PLACEHOLDER}{f', and so are {listing(others)}' if others else ''}; the local cloud accepts "
+        "placeholders, but on AWS `pulumi up` fails before it starts",
+        "Set your account, in quotes (`aws sts get-caller-identity --query Account` prints it). `hpkit validate` then "
+        "reports ARNs of other accounts and documentation ranges.",
     )
+
+
+def _at(loaded: Loaded, path: Path, message: str, fix: str) -> Finding:
+    mark = loaded.document.locate(path)
+    place = format_path(path, loaded.document.data)
+    return Finding("ACC004", "warning", place, mark.file or loaded.file, mark.line, mark.column, message, fix)
 
 
 def _listed_once(same: list[Finding]) -> Finding:

@@ -32,7 +32,7 @@ from hpkit.cluster.jobs.operators import BY_OTHERS, breaches_of_operators, missi
 from hpkit.cluster.jobs.placement import breaches_of_claims_and_nodes, breaches_of_comfort, breaches_of_spread
 from hpkit.cluster.jobs.pod_security import violations
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
-from hpkit.cluster.jobs.scaling import breaches_of_autoscaler, breaches_of_rollout
+from hpkit.cluster.jobs.scaling import breaches_of_autoscaler, breaches_of_rollout, breaches_of_scale
 from hpkit.config.reading.document import with_value
 from hpkit.config.reading.edit import dumped, loaded, position, remove_value, set_value
 from hpkit.errors import InputError
@@ -276,6 +276,7 @@ class _Job:
         if team is not None and team.spec.members:
             yield from self._reported(self._team_limits(team))
             yield from self._run_time(team)
+        yield from self._reported(breaches_of_scale(self._unit))
         yield from self._reported(breaches_of_operators(self._unit, self._templates, self._plan))
         yield from self._reported(breaches_of_spread(self._unit, self._templates, self._plan, team, self._server))
         for pods in self._templates:

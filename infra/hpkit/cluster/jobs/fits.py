@@ -50,7 +50,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         large = frozenset(name for name in flavors if _too_small(provided.get(name, {}), pod_set) is None)
         if flavors and not large:
             return Fit("never", f"{_no_instance(provided, flavors, pod_set)}{_held(plan, model, team, pod_sets)}")
-        most = _places(plan, provided, large)
+        most = _places(plan, provided, large, {})
         if most is not None and (pod_set.min_count or pod_set.count) > most:
             limits = listing([f"{provided[name][_PODS]} pods on {name}" for name in sorted(large)])
             words = f"at most {most} of its {pod_set.count} pods find a place: a kubelet runs at most {limits}"
@@ -63,6 +63,14 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     usage = _admitted(model, team, sets)
     if usage is None:
         return _never(plan, model, team, sets)
+    for pod_set in sets:
+        most = _places(plan, provided, pod_set.flavors or (), pod_set.per_pod)
+        if most is not None and (pod_set.min_count or pod_set.count) > most:
+            words = (
+                f"at most {most} of its {pod_set.count} pods find a place: {plan.stack} has no more "
+                f"{listing(sorted(pod_set.flavors or ()))}, and each has room for few of them"
+            )
+            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, sets)}", most, pod_set.count - most)
     nominal = _nominal(model, team)
     over = {key: used - nominal.get(key, 0) for key, used in usage.items() if used > nominal.get(key, 0)}
     scarce = _scarce(usage)
@@ -75,10 +83,22 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     )
 
 
-def _places(plan: Plan, provided: Mapping[str, Mapping[str, int]], types: Collection[str]) -> int | None:
-    """Return how many pods all instances of some types can run; None if that isn't known."""
-    counts = [(plan.capacity[name].maximum, provided[name].get(_PODS)) for name in types if name in plan.capacity]
-    known = [count * places for count, places in counts if count is not None and places is not None]
+def _places(
+    plan: Plan,
+    provided: Mapping[str, Mapping[str, int]],
+    types: Collection[str],
+    per_pod: Mapping[str, int],
+) -> int | None:
+    """Return how many pods with these requests all instances of some types can run; None if that isn't known."""
+    known = []
+    for name in types:
+        count = plan.capacity[name].maximum if name in plan.capacity else None
+        places = [
+            provided[name][each] // much
+            for each, much in {**per_pod, _PODS: 1}.items()
+            if much and each in provided[name]
+        ]
+        known += [count * min(places)] if count is not None and places else []
     return sum(known) if known and len(known) == len(types) else None
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
-from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, PodTemplate, Unit, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, PodTemplate, Unit, is_paused, templates, units
 from hpkit.cluster.jobs.resources import requests_of, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task
@@ -56,7 +56,7 @@ class Forecast:
 def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterator[Task]:
     """Return the tasks that Kueue would create for the jobs in documents; jobs without a team are skipped.
 
-    Kueue admits pods of a Deployment one by one, so each of them is a task.
+    Kueue admits pods of a Deployment one by one, so each of them is a task. A paused Deployment creates none.
     """
     teams = {team.namespace: team for team in plan.teams}
     jobs = [(each, unit) for each in documents if isinstance(each, Mapping) for unit in units(each)]
@@ -66,7 +66,7 @@ def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterat
             owner = owner[step]
         metadata = mapping(owner.get("metadata"))
         team = teams.get(str(metadata.get("namespace")))
-        if team is not None:
+        if team is not None and not is_paused(unit):
             yield from _tasks(
                 unit, str(metadata.get("name") or metadata.get("generateName", "")), number, team, observed, plan
             )
@@ -214,7 +214,8 @@ def predict(
     lacking = places.lacking(task, queue, without=gone)
     if lacking:
         queued = any(observed.flavors[name].topology for name, _ in queue.quotas if name in observed.flavors)
-        then = "Kueue keeps it queued" if queued else "Kueue admits it, and it holds quota while its pods wait"
+        whose = "the others" if lacking.startswith("only ") else "its pods"
+        then = "Kueue keeps it queued" if queued else f"Kueue admits it, and it holds quota while {whose} wait"
         remedies = tuple(room(jobs, task, queue, simulation, places, gone))
         return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
     unknown = places.unknown(task, queue, without=gone)

@@ -27,6 +27,7 @@ __all__ = [
     "Path",
     "PodTemplate",
     "Unit",
+    "is_paused",
     "parts",
     "templates",
     "units",
@@ -141,9 +142,16 @@ def units(document: Mapping[str, Any]) -> Iterator[Unit]:
             continue
         job = mapping(each.get("spec")).get("jobTemplate")
         if kind == "CronJob" and isinstance(job, Mapping):
-            yield Unit((*path, "spec", "jobTemplate"), "Job", job, path)
+            yield Unit((*path, "spec", "jobTemplate"), "Job", _labelled(job), path)
         elif kind in _QUEUED:
-            yield Unit(path, kind, each, path)
+            yield Unit(path, kind, _labelled(each) if kind == "Job" else each, path)
+
+
+def _labelled(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a Job with its pods' labels if it has none, as the API server does (SetDefaults_Job)."""
+    metadata, pods = mapping(job.get("metadata")), mapping(mapping(job.get("spec")).get("template"))
+    labels = mapping(mapping(pods.get("metadata")).get("labels"))
+    return {**job, "metadata": {**metadata, "labels": labels}} if labels and not metadata.get("labels") else job
 
 
 def templates(unit: Unit) -> Iterator[PodTemplate]:
@@ -160,6 +168,11 @@ def templates(unit: Unit) -> Iterator[PodTemplate]:
         for pods in _READERS.get(unit.kind, _replicas)(unit.kind, spec):
             partial = unit.kind == "Job" and stated.isdecimal() and 0 < int(stated) < pods.count
             yield replace(pods, least=int(stated)) if partial else pods
+
+
+def is_paused(unit: Unit) -> bool:
+    """Return whether a Deployment's pods stay as they are, of which a new one has none (Kubernetes, Deployments)."""
+    return unit.kind == "Deployment" and mapping(unit.content.get("spec")).get("paused") is True
 
 
 def _endpoint(content: Mapping[str, Any], spec: Mapping[str, Any]) -> PodTemplate:

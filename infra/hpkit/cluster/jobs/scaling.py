@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.cluster.jobs.fits import fit
-from hpkit.cluster.jobs.kinds import Path, PodTemplate, templates, units
+from hpkit.cluster.jobs.kinds import Path, PodTemplate, Unit, is_paused, templates, units
 from hpkit.cluster.jobs.limits import Breach, Severity
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.plan.model import Plan, TeamPlan
@@ -94,6 +94,17 @@ def _pods_of(others: Sequence[Any], name: object, near: Any) -> PodTemplate | No
             if unit.kind == SCALABLE and mine.get("name") == name and mine.get("namespace") == there:
                 return next(templates(unit), None)
     return None
+
+
+def breaches_of_scale(unit: Unit) -> Iterator[Breach]:
+    """Yield why an object creates no pods: a paused rollout, or a Job without parallelism."""
+    if is_paused(unit):
+        message = "its rollout is paused, so Kubernetes creates no pods of this version"
+        yield Breach(("spec", "paused"), message, "Remove `paused`", "rollout", "warning")
+    elif unit.kind == "Job" and not any(pods.count for pods in templates(unit)):
+        message = "it has no pods at once, so nothing runs"
+        fix = "Set `parallelism` and `completions` to at least 1"
+        yield Breach(("spec", "parallelism"), message, fix, "parallelism", "warning")
 
 
 def breaches_of_rollout(spec: Mapping[Any, Any], pods: PodTemplate, plan: Plan, team: TeamPlan) -> Iterator[Breach]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubernetes.client import ApiException
 
-from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, Path, PodTemplate, parts, templates, units
+from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, Path, PodTemplate, is_paused, parts, templates, units
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.live.kubernetes import CONFLICT, FORBIDDEN, NOT_FOUND, Kubernetes, Query, message_of
 from hpkit.cluster.live.model import Observed, team_of
@@ -121,6 +121,8 @@ class Server:
             return f"it has no label {QUEUE}"
         if PRIORITY in labels and labels[PRIORITY] not in observed.priority_classes:
             return f"the WorkloadPriorityClass {labels[PRIORITY]} of its label {PRIORITY} doesn't exist"
+        if any(map(is_paused, units(document))):
+            return "its rollout is paused (spec.paused), so Kubernetes creates no pods"
         for pods in (pods for unit in units(document) for pods in templates(unit)):
             name = mapping(pods.template.get("spec")).get("priorityClassName")
             exists = not name or self._exists(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")

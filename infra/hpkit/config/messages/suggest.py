@@ -492,7 +492,8 @@ def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator
             )
     elif unit.lower().startswith("milli"):
         yield f"{digits}m"
-    elif not unit or not is_time:
+    elif not unit or not (is_time or key == "borrowLimit"):
+        # A borrow limit is a percentage: 2x may mean 200.
         yield from whole
         if not unit:
             yield from (float(digits), f"{digits}%")
