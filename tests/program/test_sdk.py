@@ -72,8 +72,8 @@ def test_a_quota_reaches_the_engine_in_the_apis_names(engine):
 @pytest.mark.parametrize("name", RESOURCES)
 def test_a_class_has_a_keyword_for_every_input_and_an_attribute_for_every_output(name, engine):
     inputs, resource = table(name).members, getattr(resources, name)
-    hints = getattr(resources, f"_{name}Inputs").__annotations__
-    required = [key for key, hint in hints.items() if not hint.__forward_arg__.startswith("NotRequired")]
+    keywords = getattr(resources, f"_{name}Inputs")
+    hints, required = keywords.__annotations__, keywords.__required_keys__
 
     @pulumi.runtime.test
     def program():

@@ -124,7 +124,7 @@ def drop_namespace(document, *_):
 
 
 def drop_queue(document, labels, _template):
-    labels.pop("kueue.x-k8s.io/queue-name")
+    labels["own"] = labels.pop("kueue.x-k8s.io/queue-name")
     document["metadata"].update(namespace="hyperpod-ns-zq")
 
 
@@ -138,7 +138,12 @@ BY_AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution"
 CLASSES = "one of training-priority, experiment-priority, or remove the label"
 # Change, check, message, fix.
 MISTAKES = [
-    (lambda _d, labels, _t: labels.clear(), "queue", "has no queue", "hyperpod-ns-john-localqueue"),
+    (
+        lambda _d, labels, _t: (labels.clear(), labels.update(own="a")),
+        "queue",
+        "has no queue",
+        "hyperpod-ns-john-localqueue",
+    ),
     (
         labelled("queue-name", "hyperpod-ns-smith-localqueue"),
         "queue",
