@@ -1,7 +1,5 @@
 """The endpoint inside a test: real HTTP on loopback, stopped when the block ends."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -418,11 +418,8 @@ def test_pods_that_never_run_are_found_and_a_job_without_labels_has_those_of_its
 def test_a_deployment_of_which_some_pods_fit_is_warned_of():
     document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
     (found,) = findings(document)
-    assert (found.severity, found.check) == ("warning", "quota")
-    assert (
-        found.message
-        == "at most 4 of its 5 pods fit the quota and borrow limit of john (ml.g5.12xlarge: 3, and 1 to borrow)"
-    )
+    words = "at most 4 of its 5 pods fit the quota and borrow limit of john (ml.g5.12xlarge: 3, and 1 to borrow)"
+    assert (found.severity, found.check, found.message) == ("warning", "quota", words)
     # Their quota of CPUs would do for more.
     document["spec"]["replicas"] = 300
     tiny = {"limits": {"nvidia.com/gpu": 0, "cpu": "10m", "memory": "1Mi"}}

@@ -1,7 +1,5 @@
 """A network, roles, a bucket and an EKS cluster on a running endpoint, which HyperPod calls require."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Every operation that hpkit implements, called once with boto3: requests are parsed, and responses match the model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

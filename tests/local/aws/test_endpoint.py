@@ -1,7 +1,5 @@
 """The endpoint as a whole: pages, regions, parallel endpoints, and faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Requests that a web page can send to the endpoint are rejected: on a real socket, with a browser's headers."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections.abc import Iterator

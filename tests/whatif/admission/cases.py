@@ -1,7 +1,5 @@
 """Random organizations and workloads in the neutral format, small enough that they compete for quota constantly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings

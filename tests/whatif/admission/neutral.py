@@ -4,8 +4,6 @@ Amounts are plain numbers, CPU in cores; times are seconds; a limit of null is n
 state and exactly one cycle) and `scenario` (steps, each run until nothing changes).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

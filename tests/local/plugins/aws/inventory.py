@@ -1,7 +1,5 @@
 """Everything on an endpoint, by service: after a stack is destroyed, none of its resources may exist."""
 
-from __future__ import annotations
-
 from tests.endpoint import RunningEndpoint
 
 __all__ = ["inventory"]

@@ -1,7 +1,5 @@
 """The table itself, and its check and diff: no endpoint, no engine."""
 
-from __future__ import annotations
-
 import json
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """Calls the real Kueue's scheduler, in a Go test that is built once and kept in the tool cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Compute quotas and cluster policies: rules, versions, statuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
