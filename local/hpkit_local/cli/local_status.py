@@ -140,7 +140,7 @@ def _page(
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
     for row in rows:
-        numbers = str(row.pid), " ".join(map(str, row.ports.values())), str(row.restarts)
+        numbers = str(row.pid), str(row.port), str(row.restarts)
         table.append((row.part, row.state, *numbers, *_numbers(row), row.problem))
     table.append(("supervisor", "", str(supervisor.pid), "", "", *_numbers(supervisor), ""))
     table.append(("total", "", "", "", "", *_numbers(_Usage(**_taken(total))), ""))
