@@ -68,7 +68,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         if most is not None and (pod_set.min_count or pod_set.count) > most:
             words = (
                 f"at most {most} of its {pod_set.count} pods find a place: {plan.stack} has no more "
-                f"{listing(sorted(pod_set.flavors or ()))}, and each has room for few of them"
+                f"{listing(sorted(pod_set.flavors or ()))} on which such a pod fits"
             )
             return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, sets)}", most, pod_set.count - most)
     nominal = _nominal(model, team)

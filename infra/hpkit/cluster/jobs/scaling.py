@@ -59,17 +59,14 @@ def breaches_of_autoscaler(
         running = server.deployment(team, str(name))
         pods = _pods_of([running], name, {"namespace": team.namespace})
     if pods is None:
-        yield Breach(
-            ("spec", "scaleTargetRef"),
-            f"neither a file here nor {team.namespace} has the {SCALABLE} {name}: until it exists, nothing is scaled"
-            if running == {}
-            else f"no file here has the {SCALABLE} {name}, so its pods aren't compared with the quota",
-            f"Create the {SCALABLE}, or correct the name"
-            if running == {}
-            else f"Check it together with the {SCALABLE}, or use --live as a member of {team.name}",
-            "autoscaler",
-            "warning",
-        )
+        if running == {}:
+            nowhere = f"neither a file here nor {team.namespace} has the {SCALABLE} {name}"
+            message = f"{nowhere}: until it exists, nothing is scaled"
+            fix = f"Create the {SCALABLE}, or correct the name"
+        else:
+            message = f"no file here has the {SCALABLE} {name}, so its pods aren't compared with the quota"
+            fix = f"Check it together with the {SCALABLE}, or use --live as a member of {team.name}"
+        yield Breach(("spec", "scaleTargetRef"), message, fix, "autoscaler", "warning")
         return
     words: tuple[tuple[str, Severity], ...] = (("keeps at least", "error"), ("can add up to", "warning"))
     for (field, default), (verb, severity) in zip(_BOUNDS[kind], words, strict=True):
@@ -102,7 +99,7 @@ def breaches_of_scale(unit: Unit) -> Iterator[Breach]:
         message = "its rollout is paused, so Kubernetes creates no pods of this version"
         yield Breach(("spec", "paused"), message, "Remove `paused`", "rollout", "warning")
     elif unit.kind == "Job" and not any(pods.count for pods in templates(unit)):
-        message = "it has no pods at once, so nothing runs"
+        message = "its `parallelism` or `completions` is 0, so nothing runs"
         fix = "Set `parallelism` and `completions` to at least 1"
         yield Breach(("spec", "parallelism"), message, fix, "parallelism", "warning")
 
