@@ -18,7 +18,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -125,19 +125,55 @@ class _File(_Strict):
     passes: dict[str, _Passing] = Field(min_length=1)
 
 
-class Case(_Strict):
-    """One organization, and the expected findings."""
+@dataclass(frozen=True)
+class Case:
+    """One organization, and the expected findings. Its texts are made when they are first read: there are 1,000 cases."""
 
     rule: str
     name: str
-    passes: bool
-    text: str
-    expected: tuple[Expected, ...]
-    today: datetime.date
-    file: str
-    stack_files: dict[str, str]
-    beside: dict[str, str]
-    files: dict[str, str]
+    patch: _Passing
+    expected: tuple[Expected, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing is to be found."""
+        return not self.expected
+
+    @property
+    def today(self) -> datetime.date:
+        """The date of the validation."""
+        return self.patch.today
+
+    @property
+    def file(self) -> str:
+        """The name of the organization file."""
+        return self.patch.file or f"{self.rule}.{self.name}.yaml"
+
+    @property
+    def stack_files(self) -> dict[str, str]:
+        """The texts of stack files, by name."""
+        return self.patch.stack_files
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The texts of included files, by name."""
+        return self.patch.files
+
+    @cached_property
+    def beside(self) -> dict[str, str]:
+        """The texts of other organization files, by name."""
+        return {name: _replaced(_base(project_root()), texts) for name, texts in self.patch.beside.items()}
+
+    @cached_property
+    def text(self) -> str:
+        """The text of the organization file. Raises InputError if a change doesn't apply."""
+        if not self.patch.model_fields_set:
+            return _base(project_root())
+        (table,) = _loaded(_content(self.rule))
+        try:
+            return self.patch.applied(_base(project_root()), table["passes" if self.passes else "fails"][self.name])
+        except InputError as error:
+            raise InputError(f"{case_file(self.rule)}: {self.name}: {error}") from None
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
@@ -170,52 +206,32 @@ def _base(root: Path) -> str:
     return read_file(root / "tests/stacks/base.yaml").decode()
 
 
+def _content(rule: str) -> str:
+    return read_file(project_root() / case_file(rule)).decode()
+
+
 def cases(rule: str) -> list[Case]:
     """Return the cases of a rule, failing ones first, at least one of each type.
 
     Raises InputError if the file is missing or invalid.
     """
-    content = read_file(project_root() / case_file(rule))
+    document = read_text(_content(rule).encode())
     try:
-        return _read(rule, content)
+        if document.problems:
+            raise InputError(document.problems[0].message)
+        declared = _File.model_validate(document.data)
     except (InputError, ValidationError) as error:
         raise InputError(f"{case_file(rule)}: {error}") from None
+    failing = [
+        Case(rule, name, case, tuple(each.model_copy(update={"rule": each.rule or rule}) for each in case.finds))
+        for name, case in declared.fails.items()
+    ]
+    return failing + [Case(rule, name, case) for name, case in declared.passes.items()]
 
 
 def unchanged(rule: str) -> Case:
     """Return the unchanged base organization, as a case of a rule."""
-    return _case(rule, "unchanged", _Passing(), {})
-
-
-def _read(rule: str, content: bytes) -> list[Case]:
-    document = read_text(content)
-    if document.problems:
-        raise InputError(document.problems[0].message)
-    declared = _File.model_validate(document.data)
-    (table,) = loaded(content.decode())
-    failing = [_case(rule, name, case, table["fails"][name], case.finds) for name, case in declared.fails.items()]
-    return failing + [_case(rule, name, case, table["passes"][name]) for name, case in declared.passes.items()]
-
-
-def _case(rule: str, name: str, fragment: _Passing, table: Any, finds: tuple[Expected, ...] = ()) -> Case:
-    base = _base(project_root())
-    try:
-        text = fragment.applied(base, table)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-    expected = tuple(each.model_copy(update={"rule": each.rule or rule}) for each in finds)
-    return Case(
-        rule=rule,
-        name=name,
-        passes=not finds,
-        text=text,
-        expected=expected,
-        today=fragment.today,
-        file=fragment.file or f"{rule}.{name}.yaml",
-        stack_files=fragment.stack_files,
-        files=fragment.files,
-        beside={name: _replaced(base, texts) for name, texts in fragment.beside.items()},
-    )
+    return Case(rule, "unchanged", _Passing())
 
 
 def _replaced(text: str, texts: dict[str, str]) -> str:

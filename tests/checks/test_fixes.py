@@ -33,7 +33,7 @@ _WORDS_OF_TOOLS = re.compile(
 
 # A finding without a path is in another file next to the organization file. For fixes of defaults and in several files,
 # see config/test_compose.py.
-ALONE = [case for case in CASES if not case.files and "environmentDefaults" not in case.text]
+ALONE = [case for case in CASES if not case.files and "environmentDefaults" not in str(case.patch)]
 NAMING = [
     (case, index) for case in ALONE for index, each in enumerate(case.expected) if each.path and _NAMED.match(each.fix)
 ]
