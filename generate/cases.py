@@ -127,7 +127,7 @@ class _File(_Strict):
 
 @dataclass(frozen=True)
 class Case:
-    """One organization, and the expected findings. Its texts are made when they are first read: there are 1,000 cases."""
+    """One organization, and the expected findings. Its texts are made when they are read: there are 1,000 cases."""
 
     rule: str
     name: str
@@ -216,11 +216,11 @@ def cases(rule: str) -> list[Case]:
     Raises InputError if the file is missing or invalid.
     """
     document = read_text(_content(rule).encode())
+    if document.problems:
+        raise InputError(f"{case_file(rule)}: {document.problems[0].message}")
     try:
-        if document.problems:
-            raise InputError(document.problems[0].message)
         declared = _File.model_validate(document.data)
-    except (InputError, ValidationError) as error:
+    except ValidationError as error:
         raise InputError(f"{case_file(rule)}: {error}") from None
     failing = [
         Case(rule, name, case, tuple(each.model_copy(update={"rule": each.rule or rule}) for each in case.finds))
