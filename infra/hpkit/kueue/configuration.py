@@ -59,11 +59,12 @@ def with_feature_gates(text: str, gates: Mapping[str, bool]) -> str:
 
     It is the same text again when they are set already. Raises ValueError when the text is not a YAML map.
     """
-    present = _config(text).get("featureGates") or {}
-    for name, is_on in sorted(gates.items()):
-        if present.get(name) is not is_on:
-            text = _set(text, ("featureGates", name), is_on)
-    return text
+    config = _config(text)
+    present = config.get("featureGates") or {}
+    missing = [(name, is_on) for name, is_on in sorted(gates.items()) if present.get(name) is not is_on]
+    for name, is_on in missing:
+        set_value(config, ("featureGates", name), is_on, first=False)
+    return dumped([config], text) if missing else text
 
 
 def with_gang_scheduling(text: str, gang: WaitForPodsReady | None, kueue: str | None) -> str:
