@@ -5,7 +5,7 @@ import pytest
 from hpkit.changes.review.as_json import ChangeReview
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
-from hpkit.changes.review.tables import loss_lines, summary_rows
+from hpkit.changes.review.tables import headline, loss_lines, summary_rows
 from tests.builders import organization, team, text_of
 from tests.changes.review.builders import Table, assert_findings, assert_says, codes_of, review_in, review_of
 from tests.documents import plain
@@ -59,18 +59,19 @@ def test_of_two_faults_at_one_place_the_one_that_is_fixed_is_told_by_its_words()
 
 def test_a_preview_that_fails_blocks_and_one_that_replaces_asks_for_attention():
     steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", "net", "urn:x", ("cidrBlock",)),)
-    failed = reviewed(of(), of(), previews={"acme-dev": Preview((), 3, ("no room for it",))})
-    assert (failed.verdict, failed.reasons) == ("blocked", ("the preview fails: no room for it",))
+    new = review_of(text_of(of()), text_of(of()), previews={"acme-dev": Preview((), 3, ("no room for it",))})
+    assert (headline(new)[:13], new.reasons) == ("Blocked: this", ("acme-dev: the preview fails: no room for it",))
     replacing = reviewed(of(), of(), previews={"acme-dev": Preview(steps, 3, ())})
     assert (replacing.verdict, replacing.reasons) == ("attention", ("the preview replaces 1 resource",))
-    assert reviewed(of(), of(), previews={"acme-dev": Preview((), 3, ())}).verdict == "ok"
+    failed = Preview((), 3, ("CAP001 environments.dev.governance.allocations.ada[ml.g5.12xlarge]: too many",))
+    old = review_of(*[text_of(shares(ada=99))] * 2, previews={"acme-dev": failed})
+    assert headline(old) == "Blocked by errors that main already has: this change adds none"
 
 
 def test_what_a_team_shares_less_is_in_one_line():
     text = as_text(review_of(text_of(shares()), text_of(shares(lend="DontLend"))), width=1000)
-    said = [line for line in text.splitlines() if "DontLend" in line]
-    assert len(said) == 1
-    assert "sharing of bob LendAndBorrow → DontLend" in said[0]
+    (said,) = [line for line in text.splitlines() if "DontLend" in line]
+    assert "sharing of bob LendAndBorrow → DontLend" in said
     assert "borrow limit" not in text
 
 

@@ -73,5 +73,5 @@ def _problems(diagnostics: Iterable[dict[str, Any]]) -> Iterable[str]:
     for diagnostic in diagnostics:
         if diagnostic.get("severity") == "error":
             where = str(diagnostic.get("urn") or "").rpartition("::")[2]
-            message = " ".join(str(diagnostic.get("message", "")).split())
+            message = " ".join(str(diagnostic.get("message", "")).split()).removeprefix("error: ")
             yield f"{where}: {message}" if where else message

@@ -126,7 +126,10 @@ def headline(review: Review) -> str:
         return "OK: no stack is affected"
     changes = [*(file.findings for file in review.files), *(stack.findings for stack in review.stacks)]
     blocking = [risk for stack in review.stacks for risk in stack.risks if risk.verdict == "blocked"]
-    failing = [stack for stack in review.stacks if stack.preview is not None and stack.preview.problems]
+    # The program checks the file first: errors of the base are then the only cause of a failed preview.
+    old = [rule_and_path(each) for findings in changes for each in findings.remaining if each.severity == "error"]
+    problems = [" ".join(stack.preview.problems) for stack in review.stacks if stack.preview is not None]
+    failing = [text for text in problems if text and not any(each in text for each in old)]
     new = [each for findings in changes for each in findings.new if each.severity == "error"]
     if review.verdict == "blocked" and not (new or blocking or failing):
         return f"Blocked by errors that {review.base} already has: this change adds none"
