@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field, computed_field
 
 from hpkit.catalog.prices import near_monthly_cost
+from hpkit.changes.steps import value_text
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota, borrow_percent
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
@@ -71,6 +72,7 @@ class TeamChange:
     """One team: its settings and its shares. A side without the team has None everywhere.
 
     borrow_limit_percent applies where the team has no absolute limit; members are IAM roles that gain or lose access.
+    written: quotas and absolute limits that the file has differently, with the same number of instances.
     The shared pool is a team too, with what the others leave.
     """
 
@@ -85,6 +87,7 @@ class TeamChange:
     members_added: tuple[str, ...]
     members_removed: tuple[str, ...]
     shares: tuple[ShareChange, ...]
+    written: Mapping[str, Change[str]]
 
     @property
     def changed(self) -> bool:
@@ -104,7 +107,8 @@ class TeamChange:
             self.activation_state,
         )
         quota = (part for share in self.shares for part in (share.quota, share.elastic, share.borrow_limit))
-        return any(part.changed for part in (*settings, *quota)) or bool(self.members_added or self.members_removed)
+        edits = self.members_added or self.members_removed or self.written
+        return any(part.changed for part in (*settings, *quota)) or bool(edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,12 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
     for name in _keys(old, new):
         was, now = old.get(name), new.get(name)
         own_before, own_after = shares_before.get(name, {}), shares_after.get(name, {})
+        shares = tuple(
+            _share(kind, own_before.get(kind), own_after.get(kind), regions) for kind in _keys(own_before, own_after)
+        )
+        others = {share.instance_type for share in shares if share.quota.changed or share.elastic.changed}
+        rows = [_written(plan, team, others) for plan, team in ((before, was), (after, now))]
+        written = {key: Change(*(side.get(key) for side in rows)) for key in _keys(*rows)}
         yield TeamChange(
             name=name,
             is_shared_pool=any(team.is_shared_pool for team in (was, now) if team is not None),
@@ -200,11 +210,21 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
             activation_state=_both(was, now, lambda team: team.spec.activation_state),
             members_added=_without(now, was),
             members_removed=_without(was, now),
-            shares=tuple(
-                _share(kind, own_before.get(kind), own_after.get(kind), regions)
-                for kind in _keys(own_before, own_after)
-            ),
+            shares=shares,
+            written={key: each for key, each in written.items() if each.changed},
         )
+
+
+def _written(plan: Plan | None, team: TeamPlan | None, without: set[str]) -> dict[str, str]:
+    """Return a team's quotas and absolute limits as the file has them, by key and instance type."""
+    governance, rows = plan.spec.governance if plan else None, dict[str, list[Any]]()
+    quotas = governance.allocations.get(team.name, ()) if governance and team else ()
+    limits = team.spec.sharing.absolute_borrow_limits if team else ()
+    for key, row in (*(("allocations", row) for row in quotas), *(("absoluteBorrowLimits", row) for row in limits)):
+        if row.instance_type not in without:
+            values = row.model_dump(exclude={"instance_type"}, exclude_defaults=True, by_alias=True)
+            rows.setdefault(f"{key}[{row.instance_type}]", []).append(values)
+    return {key: value_text(values) for key, values in rows.items()}
 
 
 def _without(team: TeamPlan | None, other: TeamPlan | None) -> tuple[str, ...]:

@@ -234,8 +234,13 @@ def setting_lines(team: TeamChange) -> Iterator[str]:
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
     """
     before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
+    edits = [f"{key} {_text(each)}" for key, each in team.written.items()]
     if before is not None and after is not None and before != after and not team.strategy.changed:
-        yield f"{team.name}: borrowLimit {before}% → {after}%"
+        edits.append(f"borrowLimit {before}% → {after}%")
+    if edits:
+        stays = not any(share.changed for share in team.shares)
+        same = "; it can use and lend as many instances as before" if stays else ""
+        yield f"{team.name}: {', '.join(edits)}{same}"
     for member in team.members_added:
         yield f"{team.name}: gains member {member}"
 
