@@ -21,51 +21,40 @@ def project(tmp_path_factory, endpoint):
     return Project(tmp_path_factory.mktemp("project"), endpoint, Cloud(endpoint))
 
 
-def test_up_then_no_change(project):
+def failed_up(project, endpoint, **faults):
+    """Return the output of an `up` that fails because of faults of the endpoint."""
+    endpoint.set_faults(faults)
+    project.write()
+    done = project.run("up", "--yes", "--skip-preview", check=False)
+    endpoint.set_faults(dict.fromkeys(faults))
+    assert done.returncode != 0
+    return done.stdout + done.stderr
+
+
+def test_a_failed_creation_and_a_failed_update_are_shown_by_the_next_preview_and_made_anew(project, endpoint):
     # The add-on needs the nodes, and governance needs the add-on, so the cluster is created first.
     wanted = project.spec
     project.spec = {**wanted, "quotas": {}, "policy": None}
     project.up()
     project.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
-    project.spec = wanted
-    project.up()
-    assert project.preview() == {}
-    live = project.cloud.describe()
-    assert live["InstanceGroups"][0]["TargetCount"] == 4
 
-
-def test_a_creation_that_fails_half_way_is_kept_in_the_state_and_made_anew(project, endpoint):
-    before = project.spec["quotas"]
-    john = before["john"]["compute_quota_config"]["computeQuotaResources"][0]
-    vision = {
-        "compute_quota_config": {"computeQuotaResources": [{**john, "count": 0}]},
-        "compute_quota_target": {"teamName": "vision"},
-    }
-    project.spec["quotas"] = {**before, "vision": vision}
-    endpoint.set_faults({"failed-create": "1@quota"})
-    project.write()
-    assert project.run("up", "--yes", "--skip-preview", check=False).returncode != 0
-    endpoint.set_faults({"failed-create": None})
-    kept = project.resources()["vision"]
+    project.spec = {**wanted, "after": {"smith": ["john"]}, "policy": None}
+    failed_up(project, endpoint, **{"failed-create": "1@quota"})
+    kept = project.resources()["john"]
     assert kept["outputs"]["status"] == "CreateFailed"
     assert kept["initErrors"]
-    project.up()
-    assert project.preview() == {}
-    live = project.cloud.sm.list_compute_quotas(NameContains="vision")["ComputeQuotaSummaries"]
-    assert [(entry["Status"], entry["ComputeQuotaArn"] != kept["id"]) for entry in live] == [("Created", True)]
 
-
-def test_an_update_that_the_service_rolls_back_is_shown_by_the_next_preview(project, endpoint):
     project.spec["cluster"]["instance_groups"][0]["imageReleaseVersion"] = "1.2.3"
-    endpoint.set_faults({"failed-software": 1})
-    project.write()
-    done = project.run("up", "--yes", "--skip-preview", check=False)
-    assert done.returncode != 0
-    assert "Software update of gpu was rolled back" in done.stdout + done.stderr
-    endpoint.set_faults({"failed-software": None})
-    assert project.preview() == {"train": "update"}
+    said = failed_up(project, endpoint, **{"failed-software": 1})
+    assert "Software update of gpu was rolled back" in said
+
+    project.spec["policy"] = wanted["policy"]
+    assert project.preview() == {"train": "update", "john": "replace", "smith": "create", "policy": "create"}
     project.up()
     assert project.preview() == {}
+    live = project.cloud.sm.list_compute_quotas(NameContains="john")["ComputeQuotaSummaries"]
+    assert [(entry["Status"], entry["ComputeQuotaArn"] != kept["id"]) for entry in live] == [("Created", True)]
+    assert project.cloud.describe()["InstanceGroups"][0]["TargetCount"] == 4
 
 
 def test_destroy_leaves_nothing(project):
