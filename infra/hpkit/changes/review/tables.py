@@ -386,7 +386,8 @@ def _loss_text(loss: Loss) -> str:
     if loss.what == "workloads":
         return f"can no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
     instance_type = f" of {loss.instance_type}" if loss.instance_type else ""
-    return f"{loss.what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
+    what = "may borrow instances" if loss.what == "borrowable" else loss.what.replace("borrowable", "may borrow")
+    return f"{what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
 
 
 def resource_lines(stack: StackReview) -> list[str]:
