@@ -249,9 +249,9 @@ def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
     ("given", "says"),
     [
         ("CAP01", "did you mean CAP001?"),
-        ("cap-5", "did you mean CAP005?"),
-        ("CPA001", "did you mean CAP001?"),
-        ("NOPE", "`hpkit catalog rules`"),
+        ("CAP0O5", "did you mean CAP005?"),
+        ("CPA1", "did you mean CAP001?"),
+        ("CAP999", "no rule CAP999; run `hpkit catalog rules CAP` for a list"),
     ],
 )
 def test_a_rule_that_there_is_not_names_the_one_that_is_meant(project, given, says):

@@ -18,14 +18,22 @@ def alike(name: str, other: str) -> bool:
 def near(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name with the most similar spelling, ignoring case, or None.
 
-    A name that differs only in the number of leading zeros is preferred: CAP01 means CAP001, not CAP010.
+    A name that differs only in the number of leading zeros is preferred: CAP01 means CAP001, not CAP010. A code with
+    another number is another name: CAP999 isn't CAP009.
     """
-    names = {each.lower(): each for each in candidates}
+    number = _number(name.lower())
+    names = {each.lower(): each for each in candidates if number is None or _number(each.lower()) in (None, number)}
     for each, written in names.items():
         if _without_zeros(each) == _without_zeros(name.lower()):
             return written
-    found = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_ALIKE)
+    found = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_NEARLY_THE_SAME if number else _ALIKE)
     return names[found[0]] if found else None
+
+
+def _number(name: str) -> str | None:
+    """Return the number of a code, such as `9` of cap009; None for any other name."""
+    code = re.fullmatch(r"[a-z]{3,}0*([0-9]+)", name)
+    return code and code[1]
 
 
 def _without_zeros(name: str) -> str:

@@ -93,8 +93,9 @@ def command(rule_id: str | None) -> Output:
             return Output(
                 text=lambda: _policy_text(policy), json=lambda: json_document(RuleList(items=[_policy(policy)]))
             )
-        likely = meant if meant in ids else near(rule_id.upper(), ids) or near(rule_id, list(policies))
-        hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
+        likely = meant if meant in ids else near(meant or begin, ids) or near(rule_id, list(policies))
+        prefix = f" {begin[:3]}" if any(each.startswith(begin[:3]) for each in ids) else ""
+        hint = f"did you mean {likely}?" if likely else f"run `hpkit catalog rules{prefix}` for a list"
         raise InputError(f"no rule {rule_id}; {hint}")
     return Output(
         text=lambda: _explained(rule),

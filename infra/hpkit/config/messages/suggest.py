@@ -120,7 +120,7 @@ def nearest(key: str, candidates: Iterable[str]) -> str | None:
 
 def rule_id(text: str) -> str | None:
     """Return the rule ID that a text contains in another form (`cap-5`), or None."""
-    found = _RULE_ID.match(text)
+    found = _RULE_ID.match(text[:3] + text[3:].translate(_LETTERS_LIKE_DIGITS))
     return f"{found[1].upper()}{int(found[2]):03d}" if found else None
 
 
