@@ -180,7 +180,7 @@ def test_a_small_stack_that_is_killed_again_and_again_is_recovered(small, live, 
     chance = random.Random(SEED)  # noqa: S311 - no secret
     effective = 0
     # The order in which the program needs them: a plugin starts late, and is waited for.
-    victims = ("engine", "aws", "engine", "kubernetes", "hyperpod") if NIGHTLY else ("engine", "aws", "hyperpod")
+    victims = ("engine", "aws", "engine", "kubernetes", "hyperpod") if NIGHTLY else ("engine", "hyperpod")
     for number, victim in enumerate(victims):
         log = tmp_path / f"log-{number}"
         # Otherwise the run could end before the kill.
