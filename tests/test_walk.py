@@ -1,6 +1,6 @@
 """README and guides from the first line to the last, in a fresh clone and one shell, typed as they are printed.
 
-One local cloud serves all of them. By day, the README and the pages that continue its session run; for all others, only
+One local cloud serves all of them. By day, the README and the page that continues its session run; for all others, only
 their files and commands are checked. Nightly, all pages run.
 """
 
@@ -37,9 +37,9 @@ PAGES = sorted(
     page for kind in ("guides", "tutorials") for page in (DOCS / kind).glob("*.md") if page.stem not in ELSEWHERE
 )
 STEPS = {str(page.relative_to(DOCS)): steps_of(page.read_text(encoding="utf-8")) for page in PAGES}
-# Pages that continue the README's session with the live stack handson-dev, and leave it unchanged.
-BESIDE_THE_README = ("tutorials/first-job.md", "tutorials/handson.md")
-AT_NIGHT = sorted(name for name, steps in STEPS.items() if steps and name not in BESIDE_THE_README)
+# The page to which the README leads: it continues with the live stack handson-dev, and leaves it unchanged.
+FIRST = "tutorials/first-job.md"
+AT_NIGHT = sorted(name for name, steps in STEPS.items() if steps and name != FIRST)
 
 
 def opening():
@@ -114,10 +114,9 @@ def test_make_up_ends_as_the_picture_of_the_readme_shows(begun):
 @pytest.mark.engine
 @pytest.mark.cluster
 @pytest.mark.timeout(SECONDS)
-@pytest.mark.parametrize("page", BESIDE_THE_README)
-def test_a_page_that_goes_on_where_the_readme_is_says_what_happens(begun, shell, page):
+def test_the_page_that_goes_on_where_the_readme_is_says_what_happens(begun, shell):
     require_kubectl()
-    for step in STEPS[page]:
+    for step in STEPS[FIRST]:
         shell.follow(step)
 
 
