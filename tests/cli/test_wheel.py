@@ -193,7 +193,7 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     assert said == f"default isn't running. To start it: {with_local / 'hpkit'} local up --stack STACK\n"
 
 
-@pytest.mark.parametrize("installer", ["pip", "uv"])
+@pytest.mark.parametrize("installer", [pytest.param("pip", marks=pytest.mark.nightly), "uv"])
 def test_the_lock_of_a_release_installs_the_wheel_of_its_hash_with_pinned_packages(wheel, tmp_path, installer):
     copy = shutil.copy(wheel, tmp_path)
     script = ROOT / ".ci" / "release_lock.py"
