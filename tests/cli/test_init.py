@@ -20,10 +20,10 @@ def init(folder, *arguments):
     return CliRunner().invoke(command, [*arguments, "--directory", str(folder)], catch_exceptions=True)
 
 
-def test_an_owner_that_codeowners_would_ignore_writes_nothing(tmp_path):
-    answer = init(tmp_path, "acme", "--owner", "platform")
-    assert str(answer.exception) == "--owner platform isn't an owner. Write it as in CODEOWNERS, such as @acme/platform"
-    assert list(tmp_path.iterdir()) == []
+def test_gitignore_is_written_first_and_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / ".github").touch()
+    assert str(init(tmp_path, "acme").exception).startswith(f"{tmp_path / '.github'}: File exists. Correct this")
+    assert {file.name for file in tmp_path.iterdir()} == {".gitignore", ".github"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -49,6 +49,7 @@ def test_the_region_is_written_everywhere(tmp_path):
     ("arguments", "said"),
     [
         (("acme_dev",), "isn't a valid name"),
+        (("acme", "--owner", "platform"), "Write it as in CODEOWNERS, such as @acme/platform"),
         (("acme", "--account", "12"), "12 digits"),
         (("acme", "--account", "210987654321", "--account", "333333333333"), "333333333333 has no environment"),
         (("acme", "--region", "mars-1"), "doesn't validate with these options"),

@@ -3,7 +3,6 @@
 import difflib
 import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -170,9 +169,10 @@ def _check(choice: Choice, files: Mapping[str, str]) -> None:
 
 def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     """Write the files that don't exist yet, and list all of them."""
-    wheel = _wheel()
-    wheels = {} if wheel is None else {f"wheels/{wheel.name}": wheel}
-    paths = sorted({*files, *wheels})
+    contents = {path: text.encode() for path, text in files.items()}
+    if wheel := _wheel():
+        contents[f"wheels/{wheel.name}"] = wheel.read_bytes()
+    paths = sorted(contents)
     missing = [path for path in paths if not (directory / path).exists()]
     for path in paths:
         detail = None if path in missing else "kept, because it exists"
@@ -180,14 +180,15 @@ def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     if dry_run:
         _show_tree(directory, paths, missing)
         return
-    for path in paths:
+    # First .gitignore: after a failure, `git add` must not add the virtual environment.
+    for path in sorted(paths, key=lambda path: path != ".gitignore"):
+        try:
+            if path in missing:
+                (directory / path).parent.mkdir(parents=True, exist_ok=True)
+                (directory / path).write_bytes(contents[path])
+        except OSError as error:
+            raise ToolError(f"{error.filename}: {error.strerror}. Correct this, and run the command again") from None
         click.echo(f"{'wrote' if path in missing else 'kept'} {path}")
-        if path in missing:
-            (directory / path).parent.mkdir(parents=True, exist_ok=True)
-            if path in wheels:
-                shutil.copy(wheels[path], directory / path)
-            else:
-                (directory / path).write_text(files[path], encoding="utf-8")
     click.echo(f"The next steps are in {directory / 'README.md'}")
 
 
