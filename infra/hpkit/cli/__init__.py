@@ -163,6 +163,12 @@ def commands(command: click.Command | None = None, name: str = "") -> Iterator[t
                 yield from commands(inner, f"{name} {child}".strip())
 
 
+def _documentation() -> list[str]:
+    """Return the first page of the documentation, if it's installed. The wheel contains the pages of the clone."""
+    folders = (Path(__file__).parents[number] / "docs" for number in (1, 3))
+    return [str(each / "index.md") for each in folders if each.is_dir()][:1]
+
+
 class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -190,7 +196,8 @@ class _LazyGroup(click.Group):
         if meant:
             return f"Did you mean `hpkit {meant}`?" if meant not in self._lazy else f"Did you mean `{meant}`?"
         begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)
-        return f"Run `hpkit` for a list. To get started, try {begin}."
+        pages = "".join(f" Documentation: {page}" for page in _documentation())
+        return f"Run `hpkit` for a list. To get started, try {begin}.{pages}"
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -249,11 +256,8 @@ class _Sections(_LazyGroup):
         with formatter.section("First steps"):
             formatter.write_dl(_FIRST_STEPS)
         with formatter.section("Documentation"):
-            # The wheel contains the pages of the clone.
-            folders = (Path(__file__).parents[number] / "docs" for number in (1, 3))
-            pages = [str(each / "index.md") for each in folders if each.is_dir()][:1]
             rows = [("hpkit catalog config KEY", "explain a key of the organization file")]
-            formatter.write_dl([*rows, *((page, "all pages of this version") for page in pages)])
+            formatter.write_dl([*rows, *((page, "all pages of this version") for page in _documentation())])
 
 
 @click.group(cls=_Sections)
