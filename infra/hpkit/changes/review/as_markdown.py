@@ -154,7 +154,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
         f"what teams lose{tables.when_lost(stack)}": tables.loss_lines(stack),
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
-        "settings": tables.setting_list(teams),
+        "settings": list(tables.setting_lines(teams)),
         "policy": list(tables.policy_lines(stack)),
     }
     for title, lines in lists.items():

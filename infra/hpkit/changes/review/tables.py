@@ -51,7 +51,7 @@ __all__ = [
     "risk_line",
     "rule_and_path",
     "scenario_lines",
-    "setting_list",
+    "setting_lines",
     "stack_findings",
     "summary_rows",
     "team_table",
@@ -228,31 +228,27 @@ def _only_side(present: Change[bool], cells: Row) -> Row:
     return cells if present.after else tuple(cell.removesuffix(" → –") for cell in cells)
 
 
-def setting_lines(team: TeamChange) -> Iterator[str]:
-    """Return a team's changes that the table doesn't show.
+def setting_lines(teams: Iterable[TeamChange]) -> Iterator[str]:
+    """Return the changes of teams that the table doesn't show.
 
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
     """
-    before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
-    edits = [f"{key} {_text(each)}" for key, each in team.written.items()]
-    if before is not None and after is not None and before != after and not team.strategy.changed:
-        edits.append(f"borrowLimit {before}% → {after}%")
-    if edits:
-        stays = not any(share.changed for share in team.shares)
-        same = "; it can use and lend as many instances as before" if stays else ""
-        yield f"{team.name}: {', '.join(edits)}{same}"
-    for member in team.members_added:
-        yield f"{team.name}: gains member {member}"
+    for team in teams:
+        before, after = team.borrow_limit_percent.before, team.borrow_limit_percent.after
+        edits = [f"{key} {_text(each)}" for key, each in team.written.items()]
+        if before is not None and after is not None and before != after and not team.strategy.changed:
+            edits.append(f"borrowLimit {before}% → {after}%")
+        if edits:
+            stays = not any(share.changed for share in team.shares)
+            same = "; it can use and lend as many instances as before" if stays else ""
+            yield f"{team.name}: {', '.join(edits)}{same}"
+        for member in team.members_added:
+            yield f"{team.name}: gains member {member}"
 
 
 def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
     """Return the rows of many teams, with the on-demand cost of each one's quota."""
     return [row for team in teams for row in _team_rows(stack.diff, team)] if stack.diff else []
-
-
-def setting_list(teams: Iterable[TeamChange]) -> list[str]:
-    """Return the setting lines of many teams."""
-    return [line for team in teams for line in setting_lines(team)]
 
 
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
