@@ -233,6 +233,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
+@pytest.mark.nightly
 def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_missing(
     plugin, api, release, monkeypatch
 ):
