@@ -230,6 +230,10 @@ class _Sections(_LazyGroup):
                 return super().invoke(ctx)
             except KeyboardInterrupt:
                 raise InterruptionError("interrupted") from None
+            except click.Abort:
+                # Commands ask before they change anything. Ctrl-C leaves the cursor behind the question.
+                click.echo(err=True)
+                raise InterruptionError("interrupted, so nothing was changed") from None
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise

@@ -85,9 +85,6 @@ def _show(ending: Teardown) -> None:
 
 
 def _ask(stack: str) -> None:
-    try:
-        answer = click.prompt("Type the stack's name to delete it", default="", show_default=False)
-    except click.Abort:
-        answer = ""
+    answer = click.prompt("Type the stack's name to delete it", default="", show_default=False)
     if answer.strip() != stack:
         raise ToolError(f"nothing was deleted: {json.dumps(answer)} isn't {stack} (to skip this question, add --yes)")

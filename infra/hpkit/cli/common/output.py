@@ -175,16 +175,10 @@ def own(stream: TextIO) -> TextIO:
 
 
 def confirm(question: str, otherwise: str = "nothing was deleted") -> None:
-    """Ask a question; raise ToolError with what is otherwise on a no, on Ctrl-C, and where no terminal exists."""
+    """Ask a question; raise ToolError with what is otherwise on a no, and where no terminal exists."""
     if not sys.stdin.isatty():
         raise ToolError(f"{question} No terminal is available for the confirmation; to skip it, add --yes")
-    try:
-        confirmed = click.confirm(question)
-    except click.Abort:
-        # Ctrl-C leaves the cursor behind the question.
-        click.echo(err=True)
-        confirmed = False
-    if not confirmed:
+    if not click.confirm(question):
         raise ToolError(f"not confirmed, so {otherwise}")
 
 
