@@ -186,7 +186,10 @@ def test_the_section_and_the_warm_pool_that_the_page_of_karpenter_shows_are_acce
 
 def test_the_examples_of_the_page_of_accounts_are_accepted():
     page = (ROOT / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
-    shown, own, shared = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    added, shown, own, shared = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    example = re.sub(r" +account: .*\n", "", (ROOT / "stacks" / "startup.yaml").read_text(encoding="utf-8"))
+    two = example.replace("environments:\n  dev:\n", "environmentDefaults:\n") + added
+    assert not list(parse(composed(read_text(two.encode()), TextFolder({}), "acme.yaml")).problems)
     document = composed(read_text(own.encode()), TextFolder({"shared.yaml": shared}), "acme.yaml")
     assert document.is_whole
     assert {each.rule for each in parse(document).problems} == {"CFG003"}, "a real file has more"

@@ -118,7 +118,8 @@ def _check_accounts(accounts: Sequence[str], example: str) -> None:
     if surplus := accounts[accounts_of(example) :]:
         raise SelectionError(
             f"--account {surplus[0]} has no environment: the example `{example}` uses "
-            f"{plural(accounts_of(example), 'account')}. For two accounts, use --from enterprise"
+            f"{plural(accounts_of(example), 'account')}. For two accounts, use --from enterprise, "
+            "or edit the file as the guide `Use several accounts` describes"
         )
 
 
