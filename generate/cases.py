@@ -136,7 +136,7 @@ class Case:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is to be found."""
+        """Whether validation must find nothing."""
         return not self.expected
 
     @property
