@@ -214,31 +214,11 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
-def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_can_be_had(
-    plugin, api, helm, release, chart, monkeypatch
+def test_the_training_operator_stands_in_for_the_dependencies_chart_also_after_a_webhook_has_refused_it(
+    plugin, api, release, chart, monkeypatch
 ):
     monkeypatch.delenv(SWITCH)
-    get_tools("training-operator-manifests", "training-operator")
-    far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
-    release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
-    assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
-    # Helm doesn't wait for kinds that are templates.
-    eventually(lambda: "PyTorchJob" in str(api.find("/apis/kubeflow.org/v1")), "served")
-    assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"
-    near = {**inputs, "chart": str(chart)}
-    outputs = plugin.update(RELEASE, "sample", inputs, near, outputs=outputs)
-    assert outputs["status"]["status"] == "deployed"
-    absent(api, OPERATOR)
-    absent(api, "/apis/kubeflow.org/v1")
-    plugin.delete(RELEASE, "sample", release_id, outputs)
-
-
-@pytest.mark.nightly
-def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_missing(
-    plugin, api, release, monkeypatch
-):
-    monkeypatch.delenv(SWITCH)
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute._PAUSE", 0.1)
+    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute._PAUSE", 1.0)
     get_tools("training-operator-manifests", "training-operator")
     hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
@@ -253,7 +233,9 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
     api.create(hooks, document)
     try:
         far = {**release, "name": "hyperpod-dependencies", "namespace": "kube-system", "chart": "./none"}
-        release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
+        with monkeypatch.context() as patch:
+            patch.setattr("hpkit_local.plugins.kubernetes.substitute._TRIES", 1)
+            release_id, inputs, outputs = plugin.create(RELEASE, "sample", far)
         assert "failed calling webhook" in warnings(plugin)[0]
         assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == {"chart"}, (
             "the next up tries again"
@@ -262,11 +244,19 @@ def test_a_substitute_that_a_webhook_refuses_is_tried_again_and_remembered_as_mi
         api.delete(f"{hooks}/down")
     outputs = plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
     assert plugin.diff(RELEASE, "sample", inputs, inputs, outputs=outputs)[0] == set()
-    assert api.read(OPERATOR)
+    # Helm doesn't wait for kinds that are templates.
+    eventually(lambda: "PyTorchJob" in str(api.find("/apis/kubeflow.org/v1")), "served")
+    assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"
     plugin.delete(RELEASE, "sample", release_id, outputs)
-    monkeypatch.setattr("hpkit_local.plugins.kubernetes.substitute._PAUSE", 1.0)
-    _, _, outputs = plugin.create(RELEASE, "sample", far)
+    plugin.logs.clear()
+    _, inputs, outputs = plugin.create(RELEASE, "sample", far)
+    assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
     assert api.read(OPERATOR), "the namespace of the deleted one was still ending"
+    near = {**inputs, "chart": str(chart)}
+    outputs = plugin.update(RELEASE, "sample", inputs, near, outputs=outputs)
+    assert outputs["status"]["status"] == "deployed"
+    absent(api, OPERATOR)
+    absent(api, "/apis/kubeflow.org/v1")
     plugin.delete(RELEASE, "sample", release_id, outputs)
 
 
