@@ -129,7 +129,7 @@ class World:
     """A live platform, and the objects that a case has made."""
 
     def __init__(self, instance, plan=PLAN):
-        self.fair = fair_sharing_of(plan)
+        self.plan, self.fair = plan, fair_sharing_of(plan)
         self.live, self.client, self.paths = Live(instance), ApiClient(configuration(instance)), []
 
     def create(self, *documents):
