@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.program.components.access.rbac import viewer_rules
-from tests.running import eventually
+from tests.running import eventually, making
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, impersonating, job, pod, refused
 
 pytestmark = pytest.mark.platform
@@ -189,7 +189,9 @@ def test_a_member_cannot_create_a_namespace_without_quota(john):
     assert "cannot create" in refused(john.create, "/api/v1/namespaces/default/pods", pod("free"))
 
 
-def test_a_viewer_reads_everything_except_secrets_of_teams(api, instance):
+@pytest.fixture
+def eve(api, instance):
+    """Return a viewer."""
     role = "arn:aws:sts::123456789012:assumed-role/viewer/eve"
     rbac = "rbac.authorization.k8s.io"
     subject = {"apiGroup": rbac, "kind": "Group", "name": "hyperpod:viewers"}
@@ -197,11 +199,15 @@ def test_a_viewer_reads_everything_except_secrets_of_teams(api, instance):
         {"apiGroups": rule.api_groups, "resources": rule.resources, "verbs": rule.verbs} for rule in viewer_rules()
     ]
     made = {"apiVersion": f"{rbac}/v1", "metadata": {"name": "hpkit-viewer"}}
-    api.apply(f"{RBAC}/clusterroles/hpkit-viewer", {**made, "kind": "ClusterRole", "rules": rules})
     ref = {"apiGroup": rbac, "kind": "ClusterRole", "name": "hpkit-viewer"}
     bound = {**made, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": [subject]}
-    api.apply(f"{RBAC}/clusterrolebindings/hpkit-viewer", bound)
-    eve = impersonating(instance, role, "hyperpod:viewers")
+    with making(api) as make:
+        make(f"{RBAC}/clusterroles", {**made, "kind": "ClusterRole", "rules": rules})
+        make(f"{RBAC}/clusterrolebindings", bound)
+        yield impersonating(instance, role, "hyperpod:viewers")
+
+
+def test_a_viewer_reads_everything_except_secrets_of_teams(eve):
     kueue = "/apis/kueue.x-k8s.io/v1beta1"
     for path in (
         "/api/v1/nodes",
