@@ -264,6 +264,8 @@ def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():
     seen = Jobs(observed(tasks=tasks))
     assert find_task(seen, "a", None).created.minute == 59
     assert find_task(seen, "job-b", "smith").owner_name == "b"
+    of_cron_job = Jobs(observed(tasks=(task("john", "c-29574420", 1),)))
+    assert find_task(of_cron_job, "c", None).owner_name == "c-29574420"
     with pytest.raises(SelectionError, match="no task c; its tasks: a, b"):
         find_task(seen, "c", None)
     with pytest.raises(SelectionError, match="no task b of team john"):
