@@ -59,6 +59,8 @@ FOLDERS = (
 # The engine writes the whole state after every step, which takes most of the time of an `up`. A test's run isn't
 # killed, so writing it once at the end is enough; runs that are killed on purpose write it as usual.
 WRITTEN_AT_THE_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
+# Operations that change nothing.
+_NOTHING = ("same", "refresh", "read")
 # Names that AWS generates: identical resources differ in them, as in times and addresses.
 GIVEN = re.compile(
     r"arn:aws:sagemaker:[a-z0-9-]+:\d+:[a-z-]+/[a-z0-9]{12}|\b(?:vpc|subnet|sg|sgr|rtb|igw|nat|eipalloc|vpce)-[0-9a-f]+"
@@ -143,6 +145,13 @@ class Program(Stack):
     def up(self, *options, **more):
         return self.run("up", "--yes", "--skip-preview", *options, **more)
 
+    def up_steps(self, *options):
+        """Run `up`; return the operation of each change by `<type>:<name>`, as `preview` does."""
+        events = [json.loads(line) for line in self.up("--json", *options).stdout.splitlines() if line.startswith("{")]
+        steps = [event["resourcePreEvent"]["metadata"] for event in events if "resourcePreEvent" in event]
+        named = {_short(step["urn"]): "replace" if "replace" in step["op"] else step["op"] for step in steps}
+        return {name: op for name, op in named.items() if op not in _NOTHING}
+
     def refresh(self):
         return self.run("refresh", "--yes", "--skip-preview")
 
@@ -167,7 +176,7 @@ class Program(Stack):
         said = json.loads(self.run("preview", "--json", *options).stdout)
         named = {_short(step["urn"]): step["op"] for step in said["steps"]}
         warnings = "".join(each["message"] for each in said.get("diagnostics", ()) if each["severity"] == "warning")
-        return {name: op for name, op in named.items() if op not in ("same", "refresh", "read")}, warnings
+        return {name: op for name, op in named.items() if op not in _NOTHING}, warnings
 
     def outputs(self):
         return json.loads(self.read("stack", "output", "--json"))

@@ -56,13 +56,6 @@ def parts(instance, folder):
     program.remove()
 
 
-def steps(done):
-    """Return the last operation of each changed resource by its name, of a run with `--json`."""
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    found = [event["resourcePreEvent"]["metadata"] for event in events if "resourcePreEvent" in event]
-    return {each["urn"].rpartition("::")[2]: each["op"] for each in found if each["op"] != "same"}
-
-
 def gateways(live):
     """Return the subnet of each NAT gateway by the ID of its address."""
     found = live.client("ec2").describe_nat_gateways()["NatGateways"]
@@ -77,7 +70,7 @@ def test_an_edit_keeps_viewers_access_and_addresses_and_people_who_leave_lose_th
     before = gateways(live)
     folder.write("acme", described(keda=True, users=[BEN]))
     parts.environment["ZONES"] = "ba"
-    assert "replace" in steps(parts.up("--json"))["nat"]
+    assert parts.up_steps()["NatGateway:nat"] == "replace"
     assert gateways(live).keys() == before.keys()
     assert gateways(live) != before
     which = {"clusterName": "acme-dev", "principalArn": VIEWER}

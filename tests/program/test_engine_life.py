@@ -1,16 +1,17 @@
 """The life of handson-dev on the real engine: unchanged, edited, drifted, protected, and destroyed."""
 
+import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import boto3
 import pytest
-import urllib3
 import yaml
 
-from hpkit.changes import change
 from hpkit.clients.calls import Responses
 from hpkit.clients.kubernetes import find_admission
 from hpkit.preflight.admission import check_admission
@@ -18,10 +19,11 @@ from hpkit.preflight.calls import ADMISSION as ADMISSION_CALL
 from hpkit.program.components.admission.policies import policies_of
 from hpkit.program.recording import record
 from hpkit.project import load, load_stack
+from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.builders import RANKED
-from tests.changes.advice import runs
+from tests.conftest import NIGHTLY
 from tests.program.cloud import KUEUE, RBAC, ROOT
-from tests.program.recorder import recorded_from
+from tests.program.conftest import Edit
 from tests.program.states import differences
 from tests.running import eventually
 
@@ -32,14 +34,13 @@ RIGHTS = "hpkit-data-scientist"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
-def test_the_state_equals_the_recording_and_nothing_changes(up):
+def test_the_state_equals_the_recording(up):
     (plan,) = load_stack("handson-dev").plans.values()
     export = json.loads(up.read("stack", "export"))
     assert list(differences(export, record(plan))) == []
     for resource in export["deployment"]["resources"][1:]:
         frames = [frame.get("sourcePosition", "") for frame in resource["stackTrace"]]
         assert any("hpkit/program/components/" in frame for frame in frames), resource["urn"]
-    assert up.preview() == {}
 
 
 def each(op, *names):
@@ -47,7 +48,11 @@ def each(op, *names):
 
 
 def add_parts(data, dev):
-    """Add zone, group, paused team, repositories, labels, priority classes and limit; move quotas at full capacity."""
+    """Add zone, group, paused team, repositories, labels, priority classes and limit; move quotas at full capacity.
+
+    The stack is protected from now on.
+    """
+    dev["protect"] = True
     dev["network"]["zones"].insert(1, {"availabilityZone": "us-west-2c", "nodeCidr": "10.3.0.0/16"})
     dev["network"]["zones"][2]["nodeCidr"] = "10.4.0.0/16"
     dev["cluster"]["instanceGroups"][0] |= {"instanceCount": 5, "labels": {"example.com/rack": "left"}}
@@ -100,6 +105,8 @@ CHANGED = {
     ),
     # Each policy names the namespaces of teams with members.
     **each("update", *(f"ValidatingAdmissionPolicy:{policy.name}" for policy in policies_of(()))),
+    # Because the stack is protected.
+    **each("update", "Bucket:lifecycle", "EksCluster:cluster"),
     **each("replace", "Subnet:nodes-us-west-2b", "RouteTableAssociation:nodes-us-west-2b"),
 }
 
@@ -209,7 +216,7 @@ def untag_eks(live):
 def grow_a_group(live):
     (group,) = (found for found in live.cluster()["InstanceGroups"] if found["InstanceGroupName"] == "gpu")
     same = {key: group[key] for key in ("InstanceGroupName", "InstanceType", "ExecutionRole", "LifeCycleConfig")}
-    live.sm.update_cluster(ClusterName="handson", InstanceGroups=[{**same, "InstanceCount": 5}])
+    live.sm.update_cluster(ClusterName="handson", InstanceGroups=[{**same, "InstanceCount": 6}])
 
 
 def close_the_nodes_off(live):
@@ -253,171 +260,173 @@ BY_HAND = {
 }
 
 
-def preflight(live):
+DRIFT = {name: op for expected in BY_HAND.values() for name, op in expected.items()}
+
+
+def preflight(live, repository):
     """Return preflight's results for the admission of the teams' namespaces: subjects by status."""
     session = boto3.Session("local", "local", region_name="us-west-2")
     cluster = live.client("eks").describe_cluster(name="handson-dev")["cluster"]
-    recording = record(load(ROOT / "stacks" / "handson.yaml", "dev").plans["dev"])
+    recording = record(load(repository.folder / "stacks" / "handson.yaml", "dev").plans["dev"])
     results = check_admission(recording, Responses({ADMISSION_CALL.key: find_admission(session, cluster)}))
     return sorted((result.status, result.what) for result in results)
 
 
-def test_refresh_finds_every_manual_change_and_up_reverts_it(up, live):
-    before = live.settled()
-    in_force = preflight(live)
-    assert in_force == [("ok", "admission of the teams' namespaces")]
+@pytest.fixture(scope="module")
+def edited(up, repository, live):
+    """Change the platform by hand, then edit its file and run `up --refresh`; return the edit and what was seen."""
+    edit, in_force = Edit(up, repository, live), preflight(live, repository)
     for by_hand in BY_HAND:
         by_hand(live)
-    assert preflight(live) == [
+    drifted, found = preflight(live, repository), up.preview("--refresh")
+    edit(add_parts)
+    done = up.up_steps("--refresh")
+    yield SimpleNamespace(edit=edit, in_force=in_force, drifted=drifted, found=found, done=done)
+    if edit.pending:
+        edit.back()
+
+
+def test_refresh_finds_every_manual_change(edited):
+    assert edited.in_force == [("ok", "admission of the teams' namespaces")]
+    assert edited.drifted == [
         ("changed", "Namespace hyperpod-ns-john"),
         ("changed", "ValidatingAdmissionPolicy hpkit-team-pods"),
         ("changed", "ValidatingAdmissionPolicyBinding hpkit-member-work"),
         ("changed", "ValidatingAdmissionPolicyBinding hpkit-team-jobs"),
     ]
-    found = up.preview("--refresh")
-    assert found == {name: op for expected in BY_HAND.values() for name, op in expected.items()}
-    up.up("--refresh")
-    assert live.settled() == before
-    assert preflight(live) == in_force
-    tags = live.client("eks").describe_cluster(name="handson-dev")["cluster"]["tags"]
-    assert tags["cost-center"] == "ml"
-    assert up.preview("--refresh") == {}
+    assert edited.found == DRIFT
 
 
-def test_an_edit_changes_only_its_resources_and_reverting_it_leaves_no_trace(up, edit, live):
-    edit(add_parts)
-    assert up.preview() == {**each("create", *ADDED), **CHANGED}
-    up.up()
+def test_up_reverts_manual_changes_and_an_edit_changes_only_its_resources(edited, up, live, repository):
+    assert edited.done == {**each("create", *ADDED), **CHANGED, **DRIFT}
     assert seen(live) == SEEN
-    # The provider gets the name of the removed team.
-    edit.back({**each("delete", *ADDED), **CHANGED, "hyperpod:hyperpod": "update"})
-
-
-def remove_parts(data, dev):
-    del data["teams"][1], dev["governance"]["allocations"]["smith"]
-    dev["governance"]["allocations"]["john"][0]["count"] = 4
-
-
-@pytest.mark.nightly
-def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, repository):
-    base, head = repository.read("handson"), repository.read("handson")
-    remove_parts(head, head["environments"]["dev"])
-    found = change(recorded_from(base), recorded_from(head))
-    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
-    edit(remove_parts)
-    refused = up.run("preview", check=False)
-    assert refused.returncode != 0
-    advised = "`allowDelete: {teams: [smith]}`"
-    assert advised in refused.stdout + refused.stderr
-    assert [advised in message for _, message in advice] == [True]
-    for _, file in runs(base, head, "dev", advice):
-        edit(lambda data, _, file=file: data.update(file))
-        assert "doesn't fit" not in up.run("preview").stdout
-        up.up()
-    assert seen(live)["quotas"] == {"john": 4}
-    assert "hyperpod-ns-smith" not in {item["metadata"]["name"] for item in live.api.items("/api/v1/namespaces")}
-    assert up.preview() == {}
-
-
-@pytest.mark.nightly
-def test_a_lower_service_quota_keeps_the_nodes_and_refuses_more(edit, up, live):
-    def sizes(gpu, john):
-        def resize(_, dev):
-            dev["cluster"]["instanceGroups"][0]["instanceCount"] = gpu
-            dev["governance"]["allocations"]["john"][0]["count"] = john
-
-        return resize
-
-    def cut(quota):
-        urllib3.request("POST", f"{live.url}/_hpkit/faults", json={"instance-quota": quota})
-
-    cut("3@ml.g5.12xlarge")
-    try:
+    assert preflight(live, repository) == edited.in_force
+    (vpc,) = live.client("ec2").describe_vpcs(Filters=[{"Name": "tag:Name", "Values": ["handson-dev"]}])["Vpcs"]
+    assert {"Key": "cost-center", "Value": "ml"} in vpc["Tags"]
+    eks = live.client("eks").describe_cluster(name="handson-dev")["cluster"]
+    assert (eks["tags"]["cost-center"], eks["deletionProtection"]) == ("ml", True)
+    if NIGHTLY:
         assert up.preview("--refresh") == {}
-        edit(sizes(5, 3))
-        refused = up.up(check=False)
-        assert refused.returncode != 0
-        for words in ("ResourceLimitExceeded", "ml.g5.12xlarge for cluster usage", "request a higher SageMaker quota"):
-            assert words in refused.stdout + refused.stderr
-        assert seen(live)["groups"]["gpu"][0] == 4
-        edit(sizes(3, 2))
-        up.up()
-        assert seen(live)["groups"]["gpu"][0] == 3
-    finally:
-        cut(None)
 
 
-VIEWER = "handson-viewer"
-# These are told the caller's identity, which changes nothing else.
-PROVIDERS = {"aws:aws", "hyperpod:hyperpod", "kubernetes:kubernetes"}
+def remove_a_team(data, environment):
+    data["teams"].pop()
+    environment["governance"]["allocations"].popitem()
 
 
-@pytest.fixture
-def viewer(up, repository, live):
-    """Create a role in the account, and return its ARN and the environment in which the stack uses that role."""
-    iam = live.client("iam")
-    trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    arn = iam.create_role(RoleName=VIEWER, AssumeRolePolicyDocument=document)["Role"]["Arn"]
-    file = repository.folder / "stacks" / "Pulumi.handson-dev.yaml"
-    before = file.read_text(encoding="utf-8")
-
-    def work_as_it():
-        settings = yaml.safe_load(before)
-        settings["config"]["aws:assumeRoles"] = [{"roleArn": arn}]
-        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
-
-    def work_as_before():
-        file.write_text(before, encoding="utf-8")
-
-    yield arn, work_as_it, work_as_before
-    work_as_before()
-    iam.delete_role(RoleName=VIEWER)
+def rename_a_group(data, environment):
+    environment["cluster"]["instanceGroups"][0]["name"] = "gpus"
 
 
-@pytest.mark.nightly
-def test_a_viewer_previews_drift_and_changes_nothing(edit, viewer, up, live):
-    arn, work_as_it, work_as_before = viewer
-    work_as_it()
-    unknown = up.run("preview", check=False)
-    assert unknown.returncode != 0, "a role without an access entry cannot read Kueue's settings"
-    work_as_before()
-
-    edit(lambda _, dev: dev["eks"].update(viewers=[arn]))
-    up.up()
-    before = live.settled()
-    work_as_it()
-    assert up.preview("--refresh").keys() <= PROVIDERS
-    refused = up.up(check=False)
-    assert refused.returncode != 0
-    assert f"{VIEWER}/" in refused.stdout + refused.stderr
-    assert "is listed in eks.viewers of handson-dev" in refused.stdout + refused.stderr
-    assert live.settled() == before
-    # What it can't try on the API server is shown as the program reports it.
-    edit(
-        lambda _, dev: (dev["eks"].update(viewers=[arn]), dev["governance"].update(topologyAwareScheduling="Disabled"))
-    )
-    assert up.preview()["ConfigMapPatch:kueue-config"] == "update"
+def rename_the_cluster(data, environment):
+    environment["cluster"]["name"] = "other"
 
 
-NODES = "gpu 4 × ml.g5.12xlarge"
+def move_the_vpc(data, environment):
+    environment["network"] = json.loads(json.dumps(environment["network"]).replace("10.192.", "10.200."))
+
+
+def move_the_groups(data, environment):
+    environment["network"]["zones"][0]["nodeCidr"] = "10.192.192.0/18"
+
+
+def move_and_rename_the_groups(data, environment):
+    move_the_groups(data, environment)
+    for group in environment["cluster"]["instanceGroups"]:
+        group["name"] += "2"
+
+
+def name_no_owner(data, environment):
+    """Leave out a tag that a policy requires."""
+
+
+ALLOW = re.compile(
+    r"to allow it once, (?:first run `pulumi up` with (?P<first>`.*?`) in \S.*? and without this change, then make "
+    r"this change with (?P<then>`.*?`(?: and `.*?`)*)|set (?P<all>`.*?`(?: and `.*?`)*) in )"
+)
+
+
+def written(data, advice):
+    """Return the file with all settings that messages have in backquotes."""
+    edited = copy.deepcopy(data)
+    dev = edited["environments"]["dev"]
+    for setting in re.findall(r"`(.*?)`", advice):
+        for key, value in yaml.safe_load(setting).items():
+            there = dev.get(key)
+            if isinstance(value, list):
+                dev[key] = [*(there or ()), *value]
+            elif isinstance(value, dict):
+                dev[key] = {
+                    kind: [*(there or {}).get(kind, ()), *value.get(kind, ())] for kind in {**(there or {}), **value}
+                }
+            else:
+                dev[key] = value
+    return edited
 
 
 # Other rejections: recordings in tests/changes, the plugin in tests/provider, previews in test_engine_changes.py.
-def test_a_change_that_replaces_a_protected_resource_is_refused(up, edit, live):
-    expected = (
-        *("REPLACE the HyperPod cluster handson", "clusterName: handson → other", f"nodes: {NODES}"),
-        *("teams: john, smith", "`allowReplace: [cluster]` in environments.dev of stacks/handson.yaml"),
-    )
+REJECTED = {
+    remove_a_team: "ChangeGuard keep-parts: This change would",
+    rename_a_group: "Cluster cluster: This change would DELETE the instance group",
+    move_the_groups: "ChangeGuard keep-groups: ",
+}
+if NIGHTLY:
+    REJECTED[move_the_vpc] = "ChangeGuard keep-groups: handson-dev: an EKS cluster can't move"
+    REJECTED[name_no_owner] = "mandatory-tags: "
+REPLACED = (
+    *("REPLACE the HyperPod cluster handson", "clusterName: handson → other", "nodes: gpu 5 × ml.g5.12xlarge"),
+    *("teams: john, maria, smith", "`allowReplace: [cluster]` in environments.dev of stacks/handson.yaml"),
+)
+
+
+def test_a_rejected_up_changes_nothing_and_its_printed_advice_is_enough(
+    edited, up, instance, repository, live, tmp_path
+):
+    config = tmp_path / "policy.json"
+    config.write_text(json.dumps({"mandatory-tags": {"enforcementLevel": "mandatory", "keys": ["owner"]}}))
+    policed = ("--policy-pack", str(ROOT / "policies"), "--policy-pack-config", str(config))
+    stack = Stack(instance, "handson-dev", root=repository.folder)
+    stack.environment = up.environment
+    there = yaml.safe_load((repository.folder / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
+
+    def write(*changes, tags=()):
+        data = copy.deepcopy(there)
+        for change in changes:
+            change(data, data["environments"]["dev"])
+        data["tags"].update(tags)
+        repository.write("handson", data)
+        return data
+
+    state, before, said, shown = up.read("stack", "export"), live.settled(), [], []
+    for change, expected in REJECTED.items():
+        # Each resource with tags would be updated.
+        write(change, tags={"cost-center": "other"})
+        assert stack.run("up", *(policed if change is name_no_owner else ()), show=shown.append) != 0
+        assert shown[-1].done == {}
+        said += shown[-1].errors
+        assert any(expected in each for each in shown[-1].errors)
+    assert live.settled() == before
+    assert json.loads(up.read("stack", "export")) == json.loads(state)
+
+    # Without a preview before it, too.
     before = live.everything()
-    edit(lambda _, dev: dev["cluster"].update(name="other"))
-    for verb in ("preview", "up"):
-        refused = up.run("preview", check=False) if verb == "preview" else up.up(check=False)
-        said = refused.stdout + refused.stderr
-        assert refused.returncode != 0
-        assert [text for text in expected if text not in said] == []
+    write(rename_the_cluster)
+    refused = up.up(check=False)
+    assert refused.returncode != 0
+    said.append(refused.stdout + refused.stderr)
+    assert [text for text in REPLACED if text not in said[-1]] == []
     assert live.everything() == before
-    edit.undo()
+
+    goal = write(remove_a_team, move_and_rename_the_groups, rename_the_cluster)
+    advice = [found["all"] for found in map(ALLOW.search, said) if found]
+    repository.write("handson", written(goal, " ".join(advice)))
+    assert up.preview()["Cluster:cluster"] == "replace"
+
+
+def test_reverting_the_edit_leaves_no_trace(edited, live, repository):
+    # The provider gets the name of the removed team.
+    edited.edit.back({**each("delete", *ADDED), **CHANGED, "hyperpod:hyperpod": "update"})
+    assert preflight(live, repository) == edited.in_force
 
 
 def destroy(up, repository, *arguments, answer=""):

@@ -1,141 +1,161 @@
-"""A rejected `up` of a live stack changes nothing, whatever rejects it."""
+"""Changes of handson-dev that are refused, and what is done about it: by AWS, by Pulumi, and by the program."""
 
 import copy
 import json
-import re
 
 import pytest
+import urllib3
 import yaml
 
+from hpkit.changes import change
 from hpkit_local.supervisor.pulumi_stack import Stack
-from tests.program.cloud import ROOT
+from tests.changes.advice import runs
+from tests.program.recorder import recorded_from
+from tests.program.test_engine_life import ALLOW, rename_the_cluster, seen, written
 
-pytestmark = [pytest.mark.platform, pytest.mark.timeout(1800)]
-
-
-def remove_a_team(data, environment):
-    data["teams"].pop()
-    environment["governance"]["allocations"].popitem()
+pytestmark = [pytest.mark.platform, pytest.mark.nightly]
 
 
-def rename_a_group(data, environment):
-    environment["cluster"]["instanceGroups"][0]["name"] = "gpus"
+def remove_parts(data, dev):
+    del data["teams"][1], dev["governance"]["allocations"]["smith"]
+    dev["governance"]["allocations"]["john"][0]["count"] = 4
 
 
-def rename_the_cluster(data, environment):
-    environment["cluster"]["name"] = "other"
+def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, repository):
+    base, head = repository.read("handson"), repository.read("handson")
+    remove_parts(head, head["environments"]["dev"])
+    found = change(recorded_from(base), recorded_from(head))
+    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
+    edit(remove_parts)
+    refused = up.run("preview", check=False)
+    assert refused.returncode != 0
+    advised = "`allowDelete: {teams: [smith]}`"
+    assert advised in refused.stdout + refused.stderr
+    assert [advised in message for _, message in advice] == [True]
+    for _, file in runs(base, head, "dev", advice):
+        edit(lambda data, _, file=file: data.update(file))
+        assert "doesn't fit" not in up.run("preview").stdout
+        up.up()
+    assert seen(live)["quotas"] == {"john": 4}
+    assert "hyperpod-ns-smith" not in {item["metadata"]["name"] for item in live.api.items("/api/v1/namespaces")}
+    assert up.preview() == {}
 
 
-def move_the_vpc(data, environment):
-    environment["network"] = json.loads(json.dumps(environment["network"]).replace("10.192.", "10.200."))
+def test_a_lower_service_quota_keeps_the_nodes_and_refuses_more(edit, up, live):
+    def sizes(gpu, john):
+        def resize(_, dev):
+            dev["cluster"]["instanceGroups"][0]["instanceCount"] = gpu
+            dev["governance"]["allocations"]["john"][0]["count"] = john
+
+        return resize
+
+    def cut(quota):
+        urllib3.request("POST", f"{live.url}/_hpkit/faults", json={"instance-quota": quota})
+
+    cut("3@ml.g5.12xlarge")
+    try:
+        assert up.preview("--refresh") == {}
+        edit(sizes(5, 3))
+        refused = up.up(check=False)
+        assert refused.returncode != 0
+        for words in ("ResourceLimitExceeded", "ml.g5.12xlarge for cluster usage", "request a higher SageMaker quota"):
+            assert words in refused.stdout + refused.stderr
+        assert seen(live)["groups"]["gpu"][0] == 4
+        edit(sizes(3, 2))
+        up.up()
+        assert seen(live)["groups"]["gpu"][0] == 3
+    finally:
+        cut(None)
 
 
-def move_the_groups(data, environment):
-    environment["network"]["zones"][0]["nodeCidr"] = "10.192.192.0/18"
-
-
-def move_and_rename_the_groups(data, environment):
-    move_the_groups(data, environment)
-    for group in environment["cluster"]["instanceGroups"]:
-        group["name"] += "2"
-
-
-def remove_a_member(data, environment):
-    data["teams"][0]["members"] = []
-
-
-ALLOW = re.compile(
-    r"to allow it once, (?:first run `pulumi up` with (?P<first>`.*?`) in \S.*? and without this change, then make "
-    r"this change with (?P<then>`.*?`(?: and `.*?`)*)|set (?P<all>`.*?`(?: and `.*?`)*) in )"
-)
-
-
-def written(data, settings):
-    """Return the file with settings that a message has in backquotes."""
-    edited = copy.deepcopy(data)
-    for setting in re.findall(r"`(.*?)`", settings):
-        edited["environments"]["dev"] |= yaml.safe_load(setting)
-    return edited
+VIEWER = "handson-viewer"
+# These are told the caller's identity, which changes nothing else.
+PROVIDERS = {"aws:aws", "hyperpod:hyperpod", "kubernetes:kubernetes"}
 
 
 @pytest.fixture
-def stack(up, instance, repository):
-    made = Stack(instance, "handson-dev", root=repository.folder)
-    made.environment = up.environment
-    return made
+def viewer(up, repository, live):
+    """Create a role in the account, and return its ARN and the environment in which the stack uses that role."""
+    iam = live.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    arn = iam.create_role(RoleName=VIEWER, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    file = repository.folder / "stacks" / "Pulumi.handson-dev.yaml"
+    before = file.read_text(encoding="utf-8")
+
+    def work_as_it():
+        settings = yaml.safe_load(before)
+        settings["config"]["aws:assumeRoles"] = [{"roleArn": arn}]
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def work_as_before():
+        file.write_text(before, encoding="utf-8")
+
+    yield arn, work_as_it, work_as_before
+    work_as_before()
+    iam.delete_role(RoleName=VIEWER)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "follow"),
-    [
-        (remove_a_team, "ChangeGuard keep-parts: This change would", remove_a_team),
-        (rename_a_group, "Cluster cluster: This change would DELETE the instance group", rename_a_group),
-        (move_the_groups, "ChangeGuard keep-groups: ", move_and_rename_the_groups),
-        (move_the_vpc, "ChangeGuard keep-groups: handson-dev: an EKS cluster can't move", None),
-        (None, "mandatory-tags: ", None),
-        (remove_a_member, "pulumi state unprotect", None),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
-def test_a_rejected_up_changes_nothing_and_its_printed_advice_is_enough(
-    change, error, follow, stack, up, repository, live, tmp_path
-):
-    data = repository.read("handson")
-    # Each resource with tags would be updated.
-    data["tags"] = {**data["tags"], "cost-center": "other"}
-    options = ()
-    if change is None:
-        config = tmp_path / "policy.json"
-        config.write_text(json.dumps({"mandatory-tags": {"values": {"cost-center": ["ml"]}}}))
-        options = ("--policy-pack", str(ROOT / "policies"), "--policy-pack-config", str(config))
-    else:
-        change(data, data["environments"]["dev"])
-    protected = change is remove_a_member
-    if protected:
-        (urn,) = (
-            each["urn"]
-            for each in json.loads(up.read("stack", "export"))["deployment"]["resources"]
-            if each["urn"].endswith(":role/john-scientists")
-        )
-        up.read("state", "protect", urn, "--yes")
-    state = up.read("stack", "export")
+def test_a_viewer_previews_drift_and_changes_nothing(edit, viewer, up, live):
+    arn, work_as_it, work_as_before = viewer
+    work_as_it()
+    unknown = up.run("preview", check=False)
+    assert unknown.returncode != 0, "a role without an access entry cannot read Kueue's settings"
+    work_as_before()
+
+    edit(lambda _, dev: dev["eks"].update(viewers=[arn]))
+    up.up()
     before = live.settled()
-    repository.write("handson", data)
-    shown = []
+    work_as_it()
+    assert up.preview("--refresh").keys() <= PROVIDERS
+    refused = up.up(check=False)
+    assert refused.returncode != 0
+    assert f"{VIEWER}/" in refused.stdout + refused.stderr
+    assert "is listed in eks.viewers of handson-dev" in refused.stdout + refused.stderr
+    assert live.settled() == before
+    # What it can't try on the API server is shown as the program reports it.
+    edit(
+        lambda _, dev: (dev["eks"].update(viewers=[arn]), dev["governance"].update(topologyAwareScheduling="Disabled"))
+    )
+    assert up.preview()["ConfigMapPatch:kueue-config"] == "update"
+
+
+def test_a_rejected_up_keeps_what_the_state_protects_and_changes_nothing(edit, up, live):
+    resources = json.loads(up.read("stack", "export"))["deployment"]["resources"]
+    (urn,) = (each["urn"] for each in resources if each["urn"].endswith(":role/john-scientists"))
+    up.read("state", "protect", urn, "--yes")
+    before = live.settled()
     try:
-        assert stack.run("up", *options, show=shown.append) != 0
-        (found,) = [each for each in shown[-1].errors if error in each]
-        assert shown[-1].done == {}
+        edit(lambda data, _: (data["teams"][0].update(members=[]), data["tags"].update({"cost-center": "other"})))
+        refused = up.run("up", "--yes", check=False)
+        assert refused.returncode != 0
+        assert "pulumi state unprotect" in refused.stdout + refused.stderr
         assert live.settled() == before
-        assert json.loads(up.read("stack", "export")) == json.loads(state)
-        if follow is not None:
-            data = repository.read("handson")
-            follow(data, data["environments"]["dev"])
-            repository.write("handson", written(data, ALLOW.search(found)["all"]))
-            assert stack.run("preview", show=shown.append) == 0, shown[-1].errors
     finally:
-        repository.write("handson", repository.read("handson"))
-        if protected:
-            up.read("state", "unprotect", urn, "--yes")
+        edit.undo()
+        up.read("state", "unprotect", urn, "--yes")
 
 
 @pytest.mark.platform(taken_away=2)
-def test_the_printed_advice_about_a_protected_stack_is_enough(stack, repository, live):
-    def up(data):
+def test_the_printed_advice_about_a_protected_stack_replaces_its_cluster(instance, up, repository, live):
+    stack = Stack(instance, "handson-dev", root=repository.folder)
+    stack.environment = up.environment
+
+    def deploy(data):
         repository.write("handson", data)
         shown = []
         return stack.run("up", show=shown.append), "\n".join(shown[-1].errors)
 
     protected = repository.read("handson")
     protected["environments"]["dev"]["protect"] = True
-    assert up(protected) == (0, "")
+    assert deploy(protected) == (0, "")
     goal = copy.deepcopy(protected)
     rename_the_cluster(goal, goal["environments"]["dev"])
-    code, error = up(goal)
+    code, error = deploy(goal)
     assert code
     advice = ALLOW.search(error)
     assert advice, error
     if advice["first"]:
-        assert up(written(protected, advice["first"])) == (0, "")
-    assert up(written(goal, advice["then"] or advice["all"])) == (0, "")
+        assert deploy(written(protected, advice["first"])) == (0, "")
+    assert deploy(written(goal, advice["then"] or advice["all"])) == (0, "")
     assert live.cluster()["ClusterName"] == "other"
