@@ -70,12 +70,6 @@ def waiver(resource, until):
     return {"resource": resource, "reason": "for the test", "until": until}
 
 
-@pytest.mark.nightly
-def test_a_happy_stack_passes_while_nothing_of_it_is_made_yet(project):
-    output, passed = project.police()
-    assert passed, output
-
-
 def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
     rows = project.spec["quotas"]["smith"]["compute_quota_config"]["computeQuotaResources"]
     rows[0]["count"] = 2

@@ -352,15 +352,9 @@ def written(data, advice):
     dev = edited["environments"]["dev"]
     for setting in re.findall(r"`(.*?)`", advice):
         for key, value in yaml.safe_load(setting).items():
-            there = dev.get(key)
-            if isinstance(value, list):
-                dev[key] = [*(there or ()), *value]
-            elif isinstance(value, dict):
-                dev[key] = {
-                    kind: [*(there or {}).get(kind, ()), *value.get(kind, ())] for kind in {**(there or {}), **value}
-                }
-            else:
-                dev[key] = value
+            there = dev.get(key) or {}
+            merged = isinstance(value, dict) and {k: [*there.get(k, ()), *value.get(k, ())] for k in {**there, **value}}
+            dev[key] = merged or value
     return edited
 
 

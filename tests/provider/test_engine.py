@@ -41,8 +41,7 @@ def test_a_failed_creation_and_a_failed_update_are_shown_by_the_next_preview_and
     project.spec = {**wanted, "after": {"smith": ["john"]}, "policy": None}
     failed_up(project, endpoint, **{"failed-create": "1@quota"})
     kept = project.resources()["john"]
-    assert kept["outputs"]["status"] == "CreateFailed"
-    assert kept["initErrors"]
+    assert (kept["outputs"]["status"], bool(kept["initErrors"])) == ("CreateFailed", True)
 
     project.spec["cluster"]["instance_groups"][0]["imageReleaseVersion"] = "1.2.3"
     said = failed_up(project, endpoint, **{"failed-software": 1})
