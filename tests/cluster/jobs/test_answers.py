@@ -453,7 +453,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+# The controller of autoscalers takes up to 15 seconds; by day, one case waits for it.
+BY_NIGHT = "a service with an autoscaler"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] if name == BY_NIGHT else []) for name in CASES]
+)
 def test_what_is_said_of_a_manifest_is_what_the_cluster_does(name, api, john, server, ray):
     del ray
     documents, checks, outcome = CASES[name]
@@ -546,6 +552,7 @@ def answered(name, server, plan=PLAN):
 
 
 def test_an_autoscaler_alone_is_compared_with_the_deployment_that_runs(api, server):
+    assert list(check(read_manifests("f", text_of(*CASES[BY_NIGHT][0])), PLAN, (), server)) == []
     alone = read_manifests("f", text_of(HPA))
     reported = lambda each: [(one.severity, one.message) for one in check(alone, PLAN, (), each)]  # noqa: E731
     administrator = Server(Kubernetes(api._client))
