@@ -189,7 +189,7 @@ def test_a_small_stack_that_is_killed_again_and_again_is_recovered(small, live, 
         fault(latency=None)
         recover(small)
         assert "already exists" not in log.read_text(encoding="utf-8"), "something was lost in an earlier round"
-    assert effective > len(victims) / 2
+    assert effective >= len(victims) / 2
     small.up()
     # Only these could exist twice, because AWS names them.
     once = {"vpcs": 1, "subnets": 3, "internet_gateways": 1, "addresses": 1, "route_tables": 2}  # one is the VPC's own

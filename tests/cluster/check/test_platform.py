@@ -46,6 +46,7 @@ def test_a_live_stack_is_checked_and_nothing_is_left(live, variables):
     assert left(live) == []
 
 
+@pytest.mark.nightly
 def test_a_group_without_free_gpus_fails_with_the_schedulers_reason(live, variables):
     resources = {"limits": {"nvidia.com/gpu": 4}}
     pod = {

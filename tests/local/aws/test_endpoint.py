@@ -23,8 +23,6 @@ from tests.local.aws.conftest import Cloud
 
 MANAGED = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 PROD, DEV = "210987654321", "123456789012"
-TRUST = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
-DOCUMENT = json.dumps({"Version": "2012-10-17", "Statement": [TRUST]})
 
 
 def test_lists_come_in_pages(cloud: Any, refused: Callable[..., str]) -> None:

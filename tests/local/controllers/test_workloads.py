@@ -128,7 +128,7 @@ def network_nodes(api, pods, layer):
 
 
 def test_a_job_of_each_team_starts_borrows_is_preempted_and_finishes(platform, api):
-    job(api, "a", "a-two", 2, run="40s")
+    job(api, "a", "a-two", 2)
     job(api, "b", "b-four", 4)
     eventually(runs(api, "a", "a-two", 2), "a runs on two of its six")
     eventually(runs(api, "b", "b-four", 4), "b runs on four of its five")
@@ -140,6 +140,7 @@ def test_a_job_of_each_team_starts_borrows_is_preempted_and_finishes(platform, a
     preempted = [name for name in ("b-four", "b-more") if "Preempted" in reasons(api, "b", name).get("Evicted", "")]
     assert len(preempted) == 1
     eventually(lambda: condition(api, "a", "a-four", "Complete").get("status") == "True", "a has run what it asked for")
+    remove(api, "a", "a-two")
     eventually(runs(api, "b", preempted[0], 4), "the borrower starts anew when a is done")
 
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
-    "part", ["aws", "kube-apiserver", *(pytest.param(part, marks=pytest.mark.nightly) for part in ("etcd", "kueue"))]
+    "part", ["kube-apiserver", *(pytest.param(part, marks=pytest.mark.nightly) for part in ("aws", "etcd", "kueue"))]
 )
 def test_a_killed_part_comes_back_on_its_port(running, part):
     before = running.state().parts[part]

@@ -1,6 +1,5 @@
 """A rehearsal at a limited speed, and one that is interrupted: it leaves nothing."""
 
-import os
 import signal
 import subprocess
 import time
@@ -46,8 +45,7 @@ def test_one_that_is_interrupted_leaves_the_instance_running_and_nothing_on_it(c
     instance = clouds.empty()
     root = instance.folder.parents[1]
     (root / "Pulumi.yaml").touch()
-    command = [
-        HPKIT,
+    words = (
         "whatif",
         "rehearse",
         scenario,
@@ -59,15 +57,9 @@ def test_one_that_is_interrupted_leaves_the_instance_running_and_nothing_on_it(c
         root,
         "--speed",
         "0.01",
-    ]
-    with subprocess.Popen(
-        [*map(str, command)],
-        cwd=ROOT,
-        env=dict(os.environ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    )
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([HPKIT, *map(str, words)], cwd=ROOT, **pipes) as process:
         try:
             lines = iter(process.stderr.readline, "")
             assert any("admitted first" in line for line in lines)
