@@ -85,6 +85,7 @@ def test_an_edit_keeps_viewers_access_and_addresses_and_people_who_leave_lose_th
 KILLED = ("aws:eks/cluster:Cluster", "aws:fsx/lustreFileSystem:LustreFileSystem")
 
 
+@pytest.mark.nightly
 def test_recovering_a_cluster_and_a_file_system_replaces_neither(parts, monkeypatch):
     """Take both out of the state, as if `up` had been killed while they were created."""
     file = state_file(parts)
