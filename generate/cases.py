@@ -206,6 +206,7 @@ def _base(root: Path) -> str:
     return read_file(root / "tests/stacks/base.yaml").decode()
 
 
+@cache
 def _content(rule: str) -> str:
     return read_file(project_root() / case_file(rule)).decode()
 

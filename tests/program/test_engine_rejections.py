@@ -135,7 +135,7 @@ def test_a_rejected_up_keeps_what_the_state_protects_and_changes_nothing(edit, u
 
 
 @pytest.mark.platform(taken_away=2)
-def test_the_printed_advice_about_a_protected_stack_replaces_its_cluster(up, repository, live):
+def test_a_protected_cluster_is_replaced_where_the_file_allows_it(up, repository, live):
     data = repository.read("handson")
     dev = data["environments"]["dev"]
     dev["protect"] = True
