@@ -1,6 +1,7 @@
 """`hpkit validate --policies`: the pack applied to the resources that the program would register, without an engine."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -85,7 +86,9 @@ def test_placeholders_are_reported_until_they_are_replaced(project):
     assert account["message"].startswith(
         "123456789012 is a placeholder of the examples, and so are the values in lines "
     )
-    file.write_text(file.read_text().replace('account: "123456789012"', 'account: "210987654321"'))
+    for other in ("444455556666", "210987654321"):  # another account of AWS's documentation, and the reader's own
+        file.write_text(re.sub('account: "[0-9]*"', f'account: "{other}"', file.read_text()))
+        assert ("ACC004" in {each["rule"] for each in found()}) is (other == "444455556666")
     assert {each["rule"] for each in found()} == {"ACC011", "EKS010"}
     file.write_text(file.read_text().replace("123456789012", "210987654321").replace("203.0.113.0", "52.10.20.0"))
     assert not found()

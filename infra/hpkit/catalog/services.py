@@ -39,8 +39,11 @@ __all__ = [
 
 # The account in AWS's documentation, the examples and the local cloud. On AWS, no one deploys to it.
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
-# Of an example with two accounts, too.
-PLACEHOLDER_ACCOUNTS: Final = (PLACEHOLDER_ACCOUNT, "111122223333")
+# The accounts in the IAM user guide and the API models; the examples have the first two, in this order.
+PLACEHOLDER_ACCOUNTS: Final = (
+    *(PLACEHOLDER_ACCOUNT, "111122223333", "444455556666", "777788889999"),
+    *("111111111111", "222222222222", "999999999999"),
+)
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 CLOUDWATCH = "amazon-cloudwatch-observability"
 SPACES = "amazon-sagemaker-spaces"
