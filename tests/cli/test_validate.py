@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from generate.examples import EXAMPLES, example_files
+from hpkit.config.models.organization import Waiver
 from hpkit.config.schema.reference import json_schema
+from hpkit_policies.configuration import problems
 from tests.builders import organization, team, text_of
 from tests.cli import invoke
 
@@ -265,6 +268,9 @@ def test_the_name_of_a_policy_is_explained_with_its_parameters(project):
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("eks-addons-pinned (policy, advisory, can be waived)")
     assert "unpinned (default [])" in result.stdout
+    assert not problems(result.stdout.splitlines()[-1]), "the waiver can be pasted"
+    pasted = yaml.safe_load(invoke.hpkit("catalog", "rules", "CLU025", cwd=project).stdout.splitlines()[-1])
+    Waiver.model_validate(pasted["waivers"][0])
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root may read every file")

@@ -33,7 +33,8 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
     (pinned,) = [each for each in found if each["rule"] == "eks-addons-pinned"]
     assert (pinned["severity"], pinned["path"]) == ("warning", "environments.dev")
     assert pinned["message"].startswith(
-        "amazon-cloudwatch-observability, coredns, eks-pod-identity-agent, kube-proxy, vpc-cni have no `addonVersion`"
+        "amazon-cloudwatch-observability, coredns, eks-pod-identity-agent, kube-proxy, vpc-cni have no version in "
+        "`addons`, so"
     )
     assert pinned["fix"].endswith("`waivers` of eks-addons-pinned in stacks/handson.policy.json.")
     lines = (project / "stacks" / "handson.yaml").read_text(encoding="utf-8").splitlines()

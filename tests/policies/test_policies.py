@@ -76,7 +76,7 @@ MUTATIONS = [
     ("eks-secrets-encrypted", "eks", "encryptionConfig", ABSENT, "doesn't encrypt Kubernetes secrets", {}),
     ("eks-access-entries", "eks", "accessConfig", ABSENT, "authenticationMode of cluster is CONFIG_MAP", {}),
     ("eks-access-entries", "eks", "accessConfig.authenticationMode", "API_AND_CONFIG_MAP", "API_AND_CONFIG_MAP", {}),
-    ("eks-addons-pinned", "addon", "addonVersion", ABSENT, "vpc-cni has no addonVersion", {}),
+    ("eks-addons-pinned", "addon", "addonVersion", ABSENT, "vpc-cni has no version", {}),
     ("helm-charts-pinned", "release", "repositoryOpts", {"repo": "https://charts.example"},
      "from a repository, where the content", {}),
     ("helm-charts-pinned", "release", "chart", "oci://registry.example/keda", "keda uses version 2.17.2", {}),
@@ -215,14 +215,14 @@ def test_addons_without_a_version_are_one_violation_with_what_to_write(monkeypat
         return list(run_state.not_waived(pinned, results_of(pinned, stack, **settings), None))
 
     (together,) = found()
-    assert together.message.startswith("coredns, vpc-cni have no `addonVersion`")
+    assert together.message.startswith("coredns, vpc-cni have no version in `addons`")
     assert together.fix.startswith(
         "In the environment, set `addons: {coredns: VERSION, vpc-cni: VERSION}`; `hpkit aws preflight` shows each"
     )
     assert len(together.fix.split()) < 30, "one reading is enough"
     waiver = {"resource": "coredns", "reason": "next week", "until": "2026-12-31"}
     (rest,) = found(waivers=[waiver])
-    assert rest.message.startswith("vpc-cni has no `addonVersion`")
+    assert rest.message.startswith("vpc-cni has no version in `addons`")
     monkeypatch.setattr("hpkit_policies.rules.eks.offered_addon", lambda *_: OfferedAddon(("v2", "v1"), "v1"))
     (known,) = found()
     assert "`addons: {coredns: v1, vpc-cni: v1}`" in known.fix

@@ -76,7 +76,7 @@ def _pinned(resources: Sequence[Resource], settings: Settings) -> Results:
     for addon in of_type(resources, _ADDON):
         name = addon.get("addonName")
         if not addon.is_stated("addonVersion") and name not in settings[_UNPINNED.name]:
-            yield Violation(f"{name} has no `addonVersion`", f"List it in `{_UNPINNED.name}`.", addon, cause=cluster)
+            yield Violation(f"{name} has no version", f"List it in `{_UNPINNED.name}`.", addon, cause=cluster)
 
 
 def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
@@ -91,7 +91,7 @@ def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
     hint = "" if len(defaults) == len(names) else "; `hpkit aws preflight` shows each VERSION"
     has = "has" if len(names) == 1 else "have"
     return Violation(
-        f"{listing(names)} {has} no `addonVersion`, so two runs of the same program can install different versions",
+        f"{listing(names)} {has} no version in `addons`, so two runs of one program can install different versions",
         f"In the environment, set `addons: {{{pinned}}}`{hint}.",
         unpinned[0].resource,
     )

@@ -1,5 +1,6 @@
 """`hpkit catalog rules`: what the validator and the policy pack demand, and why."""
 
+import datetime
 import json
 import re
 from collections.abc import Sequence
@@ -116,20 +117,24 @@ def _print_list(rules: Sequence[Rule]) -> None:
 def _explained(rule: Rule) -> str:
     example = examples()[rule.id]
     finding = example["finding"]
-    waiver = f"waivers: [{{rule: {rule.id}, path: PATH, reason: TEXT, until: YYYY-MM-DD}}]"
+    waiver = {"rule": rule.id, "path": finding["path"], "reason": "TEXT", "until": _waiver_end()}
     return "\n".join(
         [
             *(f"{rule.id} ({rule.severity}, {_waiver(rule.waivable)})", rule.title, f"Source: {rule.source}", ""),
             "Fails with the lines marked `-`, passes with the lines marked `+`:",
             *(f"    {line}" for line in example["diff"]),
             folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
-            *(
-                ["", "To waive it, add to the environment, with the finding's path:", f"    {waiver}"]
-                if rule.waivable
-                else []
-            ),
+            *_to_waive(rule.waivable, "the environment, with your finding's path", f"waivers: [{json.dumps(waiver)}]"),
         ]
     )
+
+
+def _waiver_end() -> str:
+    return (today() + datetime.timedelta(days=90)).isoformat()
+
+
+def _to_waive(waivable: bool, where: str, waiver: str) -> list[str]:
+    return ["", f"To waive it, add to {where}:", f"    {waiver}"] if waivable else []
 
 
 def _waiver(waivable: bool) -> str:
@@ -152,11 +157,16 @@ def _policy_text(policy: "Policy") -> str:
         folded(f"{parameter.name} (default {json.dumps(parameter.default)}): {parameter.description}", "    ", "  ")
         for parameter in policy.parameters
     )
+    waiver = {"resource": "NAME", "reason": "TEXT", "until": _waiver_end()}
+    file = "stacks/ORGANIZATION.policy.json"
     return "\n".join(
         [
             f"{policy.name} (policy, {policy.level}, {_waiver(policy.waivable)})",
             policy.description,
-            *(["", "Parameters, which you can set in stacks/ORGANIZATION.policy.json:"] if policy.parameters else []),
+            *(["", f"Parameters, which you can set in {file}:"] if policy.parameters else []),
             *parameters,
+            *_to_waive(
+                policy.waivable, f"{file}, with the resource's name", json.dumps({policy.name: {"waivers": [waiver]}})
+            ),
         ]
     )
