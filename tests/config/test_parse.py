@@ -368,6 +368,7 @@ def problem(content: bytes):
         (b"- a: 1\n  weight:0\n  b: {x: 1}\n", 2, "a space is missing after the colon of `weight`"),
         (b'a: it\'s \'so\' # "\nx: "abc\ny: 1\nz: "d"\n', 2, "the quote on line 2 isn't closed"),
         (b"x: 'abc\ny: 1\n", 1, "the quote on line 1 isn't closed"),
+        (b'a: 1\nx: ["arn:b", "arn:c, "arn:d"]\n', 2, "the quote on line 2 isn't closed"),
         (b"a: b: c\n", 1, "the line has a second colon"),
         (b"a: 1\n  b: 2\n", 2, "indented further than the one above"),
         (b"name john\na: 1\n", 1, "a colon is missing after `name`"),

@@ -17,6 +17,7 @@ _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")
 _CURLY = re.compile("[\\s{,[:](“[^”]*”|‘[^’]*’)\\s*(?:[,}:#\\]]|$)")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
+_NEXT_VALUE = re.compile("[\\[{,:]\\s*[\"']\\Z")
 _NO_COLON = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w-]*)(?=\s*\Z|\s+[\[{&]|\s+(?!.*:(?:\s|\Z))\S)")
 _NO_DASH_SPACE = re.compile(r"\s*-(?=[{\[\"']|[A-Za-z][\w.-]*:(?:\s|\Z))")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
@@ -128,7 +129,8 @@ def _unclosed(line: str) -> Iterator[int]:
             position += 1
             continue
         closed = re.compile(r'"(?:[^"\\]|\\.)*"' if line[position] == '"' else r"'(?:[^']|'')*'").match(line, position)
-        if closed is None:
+        # A quote that follows a comma and begins a word opens the next value.
+        if closed is None or (_NEXT_VALUE.search(closed[0]) and re.match(r"[\w*&-]", line[closed.end() :])):
             yield position
             return
         position = closed.end()
