@@ -17,14 +17,7 @@ from hpkit.plan.capacity import Amount, TeamShare, TypeQuota, borrow_percent
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
 
-__all__ = [
-    "CapacityChange",
-    "Change",
-    "PlanDiff",
-    "ShareChange",
-    "TeamChange",
-    "diff",
-]
+__all__ = ["CapacityChange", "Change", "PlanDiff", "ShareChange", "TeamChange", "diff"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -93,6 +86,11 @@ class TeamChange:
     def changed(self) -> bool:
         """Return whether anything of the team differs, even if only what others leave it to borrow."""
         return self.edited or any(share.changed for share in self.shares)
+
+    @property
+    def borrowable_types(self) -> set[str]:
+        """Return the instance types that the team may borrow before and after."""
+        return {share.instance_type for share in self.shares if share.borrow_limit.before and share.borrow_limit.after}
 
     @computed_field  # type: ignore[prop-decorator]
     @property

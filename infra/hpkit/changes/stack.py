@@ -71,12 +71,7 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
     if before is None or after is None:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
-    unadvised = [
-        *resources,
-        *group_decisions(before, after, steps),
-        *deletions,
-        *version_decisions(before, after),
-    ]
+    unadvised = [*resources, *group_decisions(before, after, steps), *deletions, *version_decisions(before, after)]
     decisions = _advised(unadvised, before.plan, after.plan)
     reductions = tuple(reductions_of(before, after, steps))
     return StackChange(steps, decisions, tuple(_unused(before, after, steps)), reductions)

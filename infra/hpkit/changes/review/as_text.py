@@ -48,11 +48,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams))
     yield from _section("settings", list(tables.setting_lines(teams)), width)
     yield from _section("policy", list(tables.policy_lines(stack)), width)
-    yield from _table(
-        "capacity, in instances",
-        tables.CAPACITY_HEAD,
-        list(tables.capacity_rows(stack)),
-    )
+    yield from _table("capacity, in instances", tables.CAPACITY_HEAD, list(tables.capacity_rows(stack)))
     yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
     yield from _section("", list(tables.unknown_lines(stack)), width)
 

@@ -290,10 +290,7 @@ def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after:
         return
     nodes = [f"{count} × {kind}" for kind, count in ready_nodes(new).items()]
     means = "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} always run"
-    sides = (
-        ready_cost(old, before.spec.region) if old is not None else None,
-        ready_cost(new, after.spec.region),
-    )
+    sides = (ready_cost(old, before.spec.region) if old is not None else None, ready_cost(new, after.spec.region))
     yield Risk(
         "node-pool-settings",
         "attention",

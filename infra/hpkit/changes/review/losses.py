@@ -226,7 +226,7 @@ def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
 
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "account-changed", "region-changed", "network-changed", "addon-removed", "configuration", "dependency-removed",
-    "governance-removed", "nat-gateway-removed", "node-recovery", "shared-pool", "policy", "priority-order",
+    "governance-removed", "nat-gateway-removed", "node-recovery", "policy", "priority-order",
     "priority-class-removed", "gang-scheduling", "addon-migration", "addon-version", "tiered-storage",
     "egress-changed", "stack-removed", "stack-renamed", "version",
 }  # fmt: skip
@@ -278,14 +278,38 @@ def _teams(risk: Risk, diff: PlanDiff) -> tuple[str, ...]:
     plan = diff.before or diff.after
     if plan is None:
         return ()
+    # The shared pool has no members, so nothing affects it.
+    teams = [team for team in plan.teams if not team.is_shared_pool]
+    if risk.subject == "idleResourceSharing":
+        return tuple(team.name for team in diff.teams if team.borrowable_types)
     if risk.code in _OF_ALL:
-        return tuple(team.name for team in plan.teams)
-    if risk.code in _OF_TEAM:
-        return (risk.subject,)
+        return tuple(team.name for team in teams)
+    if risk.code in _OF_TEAM or risk.code == "shared-pool":
+        is_pool = risk.subject not in {team.name for team in teams}
+        return _borrowers(risk.subject, plan, diff) if is_pool else (risk.subject,)
     if risk.code == "repository-removed":
         return (risk.subject.partition("/")[0],)
     types = _types(risk, plan) or (_types(risk, diff.after) if diff.after is not None else set())
-    return tuple(team.name for team in plan.teams if types & {each.instance_type for each in team.quota_resources})
+    return tuple(team.name for team in teams if types & {each.instance_type for each in _rows(team)})
+
+
+def _rows(team: TeamPlan) -> list[QuotaResource]:
+    """Return what a team has quota for, and what it may borrow without quota."""
+    limits = team.absolute_borrow_limits.values() if team.borrows else ()
+    return [*team.quota_resources, *(row for limit in limits for row in limit)]
+
+
+def _borrowers(pool: str, plan: Plan, diff: PlanDiff) -> tuple[str, ...]:
+    """Return the teams that can borrow what a shared pool has less of.
+
+    The pool lends whole accelerators, which a team that may only borrow MIG partitions can't use.
+    """
+    shares = [share for team in diff.teams if team.name == pool for share in team.shares]
+    types = {share.instance_type for share in shares if decreased(share.quota)}
+    whole = {(team.name, row.instance_type) for team in plan.teams for row in _rows(team) if row.partition is None}
+    return tuple(
+        team.name for team in diff.teams if any((team.name, kind) in whole for kind in types & team.borrowable_types)
+    )
 
 
 def _types(risk: Risk, plan: Plan) -> set[str]:

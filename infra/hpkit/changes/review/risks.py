@@ -70,13 +70,7 @@ def risks_of(
         lost = {each.key for each in change.decisions} if change is not None else set()
         rejected = {each.subject for each in change.decisions if each.rejected} if change is not None else set()
         # A recreated EKS cluster isn't updated, so EKS has nothing to reject.
-        risks += (
-            []
-            if "eks" in lost
-            else [
-                *software_risks(before, after),
-            ]
-        )
+        risks += [] if "eks" in lost else software_risks(before, after)
         risks += [*access_risks(before, after), *_tags(before, after)]
         # Groups and NodePools are deleted with a replaced cluster, and its own decision states that.
         risks += (

@@ -74,21 +74,26 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
 
 def _lowered(diff: PlanDiff) -> Iterator[Risk]:
     """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it."""
-    lowered = {
-        team.name: f"{team.name} {arrow(quantity(share.quota.before), quantity(share.quota.after or 0))}"
+    lowered = [
+        (team.name, f"{team.name} {_fewer(share)}")
         for team in diff.teams
         for share in team.shares
         if decreased(share.quota) and team.present.before and team.present.after and not team.is_shared_pool
-    }
+    ]
     if lowered:
         yield Risk(
             "quota-lowered",
             "attention",
             "quotas",
-            f"lower quotas ({listing(list(lowered.values()))}): running jobs continue. Usage above the quota "
+            f"lower quotas ({listing([text for _, text in lowered])}): running jobs continue. Usage above the quota "
             "counts as borrowed, and other teams can reclaim it, the newest jobs first",
-            teams=tuple(lowered),
+            teams=tuple(dict.fromkeys(name for name, _ in lowered)),
         )
+
+
+def _fewer(share: ShareChange) -> str:
+    """Return `3 → 2 instances of ml.g5.12xlarge`."""
+    return f"{arrow(quantity(share.quota.before), quantity(share.quota.after or 0))} instances of {share.instance_type}"
 
 
 def _held_back(share: ShareChange) -> bool:
@@ -107,18 +112,13 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
-    """Report the reduction of the pool, which no one owns and everyone can borrow."""
+    """Report the reduction of the pool, which no one owns and every team with a borrow limit can borrow."""
     for team in diff.teams:
         if not team.is_shared_pool or not team.present.before or not team.present.after:
             continue
-        less = [
-            f"{share.instance_type} {quantity(share.quota.before)} → {quantity(share.quota.after)}"
-            for share in team.shares
-            if decreased(share.quota)
-        ]
-        if less:
-            means = "teams can borrow less of it"
-            yield Risk("shared-pool", "attention", team.name, f"the shared pool {team.name} {listing(less)}: {means}")
+        if less := [_fewer(share) for share in team.shares if decreased(share.quota)]:
+            message = f"the shared pool {team.name} lends less: {listing(less)}"
+            yield Risk("shared-pool", "attention", team.name, message)
 
 
 def _weights(diff: PlanDiff) -> Iterator[Risk]:
@@ -133,7 +133,10 @@ def _weights(diff: PlanDiff) -> Iterator[Risk]:
     others = [
         team
         for team in borrowing
-        if not (team in raised or decreased(team.fair_share_weight)) and _part(team, 1, totals) < _part(team, 0, totals)
+        if not (team in raised or decreased(team.fair_share_weight))
+        and _part(team, 1, totals) < _part(team, 0, totals)
+        # Teams compete only for types that both can borrow.
+        and any(team.borrowable_types & other.borrowable_types for other in raised)
     ]
     if raised and others:
         texts = ["{} {} → {}".format(team.name, *weights[team.name]) for team in raised]
@@ -205,7 +208,8 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
         change = policy[key]
         if governed and change.changed:
             both, means = arrow(str(change.before), str(change.after)), _POLICY_MEANS.get((key, change.after or ""))
-            message = f"{key} {both}, for every team" + (f": {means}" if means else "")
+            whom = "teams that can borrow" if key == "idleResourceSharing" else "every team"
+            message = f"{key} {both}, for {whom}" + (f": {means}" if means else "")
             yield Risk("policy", "attention", key, message)
     removed = [name for name, change in diff.priority_classes.items() if change.after is None]
     if removed:

@@ -144,10 +144,7 @@ def summary_rows(review: Review) -> list[Row]:
 def _summary_row(stack: StackReview) -> Row:
     # A move is rejected, so nothing of it happens.
     moves = stack.change is not None and stack.change.moves
-    counts = (
-        (0 if moves else stack.nodes_lost, "node"),
-        (len(stack.change.lost) if stack.change else 0, "resource"),
-    )
+    counts = ((0 if moves else stack.nodes_lost, "node"), (len(stack.change.lost) if stack.change else 0, "resource"))
     goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
     teams = listing(stack.teams_concerned) or "none"
     if stack.status == "unreadable":
@@ -263,11 +260,7 @@ def capacity_rows(stack: StackReview) -> Iterator[Row]:
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
     """Return the monthly cost of permanent and maximum capacity, and of the rest of the platform, with the change."""
-    rows = (
-        ("minimum", stack.minimum_cost),
-        ("maximum", stack.maximum_cost),
-        ("platform", stack.platform_cost),
-    )
+    rows = (("minimum", stack.minimum_cost), ("maximum", stack.maximum_cost), ("platform", stack.platform_cost))
     for name, change in rows:
         yield (name, *cost_sides(change), cost_change(change))
 
@@ -327,11 +320,7 @@ def stack_findings(stack: StackReview) -> FindingChanges:
 
 def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
     """Return the groups that have findings."""
-    groups = (
-        ("New", changes.new),
-        ("Fixed", changes.fixed),
-        ("Waived", changes.waived),
-    )
+    groups = (("New", changes.new), ("Fixed", changes.fixed), ("Waived", changes.waived))
     shown = [FindingGroup(title, findings, tuple((each, "") for each in findings)) for title, findings in groups]
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in changes.remaining:

@@ -44,13 +44,7 @@ __all__ = ["command"]
 @click.option("--quick", is_flag=True, help="Compare only the files, not their resources; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks before and after the change.")
 @click.option("--preview", is_flag=True, help="Run `pulumi preview` for each affected stack too.")
-def command(
-    ref: str | None,
-    stacks: tuple[str, ...],
-    quick: bool,
-    scenario: str | None,
-    preview: bool,
-) -> Output:
+def command(ref: str | None, stacks: tuple[str, ...], quick: bool, scenario: str | None, preview: bool) -> Output:
     """Show how the changes in the working tree affect stacks.
 
     Shows losses (worst first) with affected teams and cost, new and fixed findings, each team's quota before and after,
