@@ -71,7 +71,7 @@ def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
     verbose = click.option("--verbose", is_flag=True, help="Print all of Pulumi's output.")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
     options = where(wait_option(acts(extra(verbose(command)))))
-    return stack_option("Stack. Default: the project's only stack")(options)
+    return stack_option("Stack. Default: the project's only stack, or the only one that is up")(options)
 
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, LocalCloud, Path]:
@@ -79,11 +79,11 @@ def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str,
     from hpkit_local.cloud import LocalCloud
 
     folder = root_of(root)
-    chosen, why = (stack, _source()) if stack else (_only_stack(folder), "the project's only stack")
+    cloud = None if name is None else LocalCloud.named(name, root=folder)
+    chosen, why, its_cloud = (stack, _source(), None) if stack else _only_stack(folder, cloud)
     if why:
         to_stderr(f"stack {chosen}: {why}")
-    cloud = LocalCloud.of_stack(chosen, root=folder) if name is None else LocalCloud.named(name, root=folder)
-    return chosen, cloud, folder
+    return chosen, cloud or its_cloud or LocalCloud.of_stack(chosen, root=folder), folder
 
 
 def _source() -> str:
@@ -91,11 +91,18 @@ def _source() -> str:
     return f"from {STACK_VARIABLE}" if source is click.core.ParameterSource.ENVIRONMENT else ""
 
 
-def _only_stack(root: Path) -> str:
+def _only_stack(root: Path, cloud: LocalCloud | None) -> tuple[str, str, LocalCloud | None]:
+    """Return the project's only stack, or the only one that is up (with its local cloud), and why it was chosen."""
+    from hpkit_local.cloud import candidates
+
     stacks = stack_names(root)
-    if len(stacks) != 1:
+    if len(stacks) == 1:
+        return stacks[0], "the project's only stack", None
+    places = [each for each in candidates(root) if cloud in (None, each.cloud)]
+    up = [(stack.name, each.cloud) for each in places for stack in each.stacks if stack.resources]
+    if len(up) != 1:
         raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
-    return stacks[0]
+    return up[0][0], f"the only one that is up, on local cloud {up[0][1].name}", up[0][1]
 
 
 def _plan(stack: str, root: Path) -> Plan:
