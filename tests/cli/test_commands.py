@@ -33,6 +33,7 @@ def test_help_lists_every_command_without_importing_them():
         (["valdate"], "No such command 'valdate'. Did you mean `validate`?"),
         (["rules"], "Did you mean `hpkit catalog rules`?"),
         (["job", "status"], "Did you mean `hpkit cluster status`?"),
+        (["catalog", "types"], "No such command 'types'. Run `hpkit catalog` for a list."),
         (["docs"], f"Documentation: {ROOT / 'docs' / 'index.md'}"),
     ],
 )

@@ -187,14 +187,16 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self._lazy and not args[0].startswith("-"):
-            ctx.fail(f"No such command '{args[0]}'. {self._hint(args[0])}")
+            ctx.fail(f"No such command '{args[0]}'. {self._hint(args[0], ctx)}")
         return super().resolve_command(ctx, args)
 
-    def _hint(self, name: str) -> str:
+    def _hint(self, name: str, ctx: click.Context) -> str:
         inside = next((each for each in command_lines() if each.endswith(f" {name}")), None)
         meant = inside or near(name, self._lazy)
         if meant:
             return f"Did you mean `hpkit {meant}`?" if meant not in self._lazy else f"Did you mean `{meant}`?"
+        if ctx.parent is not None:
+            return f"Run `{ctx.command_path}` for a list."
         begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)
         pages = "".join(f" Documentation: {page}" for page in _documentation())
         return f"Run `hpkit` for a list. To get started, try {begin}.{pages}"
