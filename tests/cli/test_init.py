@@ -66,8 +66,10 @@ def test_a_wrong_value_writes_nothing(arguments, said, tmp_path):
 
 def test_existing_files_are_kept(tmp_path):
     (tmp_path / "README.md").write_text("ours")
+    (tmp_path / ".gitignore").write_text("/.hpkit\n__pycache__/\n*.bak\n/hpkit*\n")
     answer = init(tmp_path, "acme")
-    assert "kept README.md" in answer.output
+    assert "kept README.md\n" in answer.output
+    assert "kept .gitignore; add these lines to it: .venv, .local/, /hpkit-*.whl" in answer.output
     assert (tmp_path / "README.md").read_text() == "ours"
     assert "wrote" not in init(tmp_path, "acme").output
 

@@ -176,7 +176,7 @@ def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     paths = sorted(contents)
     missing = [path for path in paths if not (directory / path).exists()]
     for path in paths:
-        detail = None if path in missing else "kept, because it exists"
+        detail = None if path in missing else f"kept, because it exists{_to_ignore(directory, path, files)}"
         acted("write", path, done=path in missing and not dry_run, detail=detail)
     if dry_run:
         _show_tree(directory, paths, missing)
@@ -189,8 +189,19 @@ def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
                 (directory / path).write_bytes(contents[path])
         except OSError as error:
             raise ToolError(f"{error.filename}: {error.strerror}. Correct this, and run the command again") from None
-        click.echo(f"{'wrote' if path in missing else 'kept'} {path}")
+        note = "" if path in missing else _to_ignore(directory, path, files)
+        click.echo(f"{'wrote' if path in missing else 'kept'} {path}{note}")
     click.echo(f"The next steps are in {directory / 'README.md'}")
+
+
+def _to_ignore(directory: Path, path: str, files: Mapping[str, str]) -> str:
+    """Return the lines of a project that its existing .gitignore lacks, if path is this file."""
+    if path != ".gitignore" or not (directory / path).is_file():
+        return ""
+    existing = (directory / path).read_text(encoding="utf-8", errors="replace")
+    ignored = {line.strip().strip("/") for line in existing.splitlines()}
+    lacking = [line for line in files[path].splitlines() if line[:1] != "#" and line.strip("/") not in ignored]
+    return f"; add these lines to it: {', '.join(lacking)}" if lacking else ""
 
 
 def _show_tree(directory: Path, paths: Sequence[str], missing: Collection[str]) -> None:
