@@ -212,7 +212,7 @@ def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
     new = {**GUARDED, "identity": identity(vpc=UNKNOWN), "allowReplace": ["vpc", "key"]}
     assert guard().diff(GUARDED, new, {}).changes
     replaced, needless = guard().diff_warnings(GUARDED, new, {})
-    assert "REPLACES or DELETES the VPC, as allowed (vpc: vpc-1 is replaced)" in replaced
+    assert replaced == "This change REPLACES the VPC, as allowed (vpc: vpc-1 is replaced)."
     assert needless.startswith("allowReplace lists key, but nothing replaces it in this change")
 
 
@@ -262,7 +262,7 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
     new = {**PARTS, "parts": left, "allowReplace": ["teams/nlp", "nodePools/gone"]}
     assert not guard().diff(PARTS, new, {}).changes
     deleted, needless = guard().diff_warnings(PARTS, new, {})
-    assert "the quota of nlp, as allowed" in deleted
+    assert deleted.startswith("This change DELETES the quota of nlp, as allowed (teams/nlp: ")
     assert needless.startswith("allowDelete.nodePools lists gone, but nothing deletes it in this change")
 
 

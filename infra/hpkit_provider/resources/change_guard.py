@@ -15,6 +15,8 @@ from hpkit_provider.resources.state_only import StateOnlyHandler
 
 __all__ = ["ChangeGuardHandler"]
 
+_GONE = "is no longer in the program"
+
 
 class ChangeGuardHandler(StateOnlyHandler):
     """Handler of hyperpod:index:ChangeGuard."""
@@ -41,9 +43,10 @@ class ChangeGuardHandler(StateOnlyHandler):
         del state
         lost = _lost(old, new)
         warnings = []
-        if lost:
-            causes = "; ".join(f"{name}: {cause}" for name, cause in lost.items())
-            warnings.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
+        for verb in _verbs(lost):
+            names = [name for name, cause in lost.items() if _verbs({name: cause}) == [verb]]
+            causes = "; ".join(f"{name}: {lost[name]}" for name in names)
+            warnings.append(f"This change {verb}S {_listed(names, old)}, as allowed ({causes}).")
         if ("identity" in new and not is_unknown(new["identity"])) or "parts" in new:
             warnings += [
                 (
@@ -96,9 +99,14 @@ def _reject_moved(old: Props, new: Props) -> None:
     raise RejectedError("\n  ".join([f"{subject}: {problem}:", *moved]) + f"\nTo fix: revert the change{remedy}.")
 
 
+def _verbs(lost: dict[str, str]) -> list[str]:
+    """Return whether resources are deleted because they left the program, replaced, or some of each."""
+    return sorted({"DELETE" if cause.endswith(_GONE) else "REPLACE" for cause in lost.values()})
+
+
 def _fate(after: dict[str, Any], name: str) -> str:
     if name not in after:
-        return "is no longer in the program"
+        return _GONE
     return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
 
 
@@ -125,7 +133,7 @@ def _rejection(lost: dict[str, str], first: list[str], old: Props, new: Props) -
     remedy = to_allow(_allowance(needed), _allowance(first), _where(new))
     return "\n  ".join(
         [
-            f"This change would REPLACE or DELETE parts of {new['subject']}:",
+            f"This change would {' and '.join(_verbs(lost))} parts of {new['subject']}:",
             *(f"{name}: {cause}" for name, cause in lost.items()),
             "This deletes:",
             *(f"  {words.get(name, name)}" for name in going),
