@@ -212,12 +212,7 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 )
 @acts
 def start(
-    name: str,
-    root: Path | None,
-    wait: bool,
-    latency_factor: float | None,
-    address: str | None,
-    account: str | None,
+    name: str, root: Path | None, wait: bool, latency_factor: float | None, address: str | None, account: str | None
 ) -> None:
     """Start a local cloud, and wait until all its parts are healthy.
 

@@ -28,13 +28,7 @@ _MOST_WORK = 8
 # A log gets a line when so much time has passed, then twice as much: few lines, however long a run takes.
 _FIRST_LINE_SECONDS = 5.0
 _ORDER = ("created", "replaced", "imported", "updated", "deleted", "unchanged")
-_ACTIONS = {
-    "deleted": "delete",
-    "replaced": "replace",
-    "updated": "update",
-    "imported": "import",
-    "created": "create",
-}
+_ACTIONS = {"deleted": "delete", "replaced": "replace", "updated": "update", "imported": "import", "created": "create"}
 # For these verbs, the result is the list of changes, not only their number.
 _LISTS = ("preview", "refresh")
 # More rows than these are counted by type where the whole of each is new.

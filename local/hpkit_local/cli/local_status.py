@@ -126,11 +126,7 @@ def status(name: str | None, root: Path | None) -> Output:
 
 
 def _page(
-    cloud: LocalCloud,
-    stacks: list[_Stack],
-    rows: list[_Part],
-    supervisor: _Supervisor | None,
-    total: Usage,
+    cloud: LocalCloud, stacks: list[_Stack], rows: list[_Part], supervisor: _Supervisor | None, total: Usage
 ) -> list[str]:
     name = cloud.name
     on_it = ", ".join(f"{each.name} ({each.resources} resources, {each.region})" for each in stacks)

@@ -61,11 +61,7 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
             "resources": ["workspacetemplates", "workspaceaccessstrategies"],
             "verbs": _READ,
         },
-        {
-            "apiGroups": ["connection.workspace.jupyter.org"],
-            "resources": ["workspaceconnections"],
-            "verbs": ["create"],
-        },
+        {"apiGroups": ["connection.workspace.jupyter.org"], "resources": ["workspaceconnections"], "verbs": ["create"]},
         {
             "apiGroups": [""],
             "resources": ["pods", "services", "serviceaccounts", "persistentvolumeclaims", "events", "resourcequotas"],
@@ -74,7 +70,7 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
         {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "replicasets"], "verbs": _READ},
     ],
     "AmazonSagemakerHyperpodSpaceTemplatePolicy": [
-        {"apiGroups": ["workspace.jupyter.org"], "resources": ["workspacetemplates"], "verbs": _READ},
+        {"apiGroups": ["workspace.jupyter.org"], "resources": ["workspacetemplates"], "verbs": _READ}
     ],
     "AmazonSagemakerHyperpodUserClusterPolicy": [
         {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": _READ},
@@ -84,11 +80,7 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
             "resources": ["clusterqueues", "resourceflavors", "workloadpriorityclasses"],
             "verbs": _READ,
         },
-        {
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["selfsubjectaccessreviews"],
-            "verbs": ["create"],
-        },
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews"], "verbs": ["create"]},
     ],
 }
 _PREFIX = "k8s-aws-v1."

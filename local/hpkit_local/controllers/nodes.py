@@ -15,16 +15,7 @@ from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.control_plane import KUBELET_ADDRESS, NODE_ANNOTATION, UNREACHABLE
 
-__all__ = [
-    "READY",
-    "NodeMark",
-    "capacity_of",
-    "group_labels",
-    "group_taints",
-    "node_name",
-    "nodes",
-    "provider_id",
-]
+__all__ = ["READY", "NodeMark", "capacity_of", "group_labels", "group_taints", "node_name", "nodes", "provider_id"]
 
 Document = Mapping[str, Any]
 

@@ -379,7 +379,7 @@ def _admission() -> dict[str, Any]:
                     "operations": ["CREATE", "UPDATE"],
                 }
                 for group, version, plural in rules
-            ],
+            ]
         },
         "matchConditions": [{"name": "exclude-hpto-owned", "expression": f"!({stateful}) && !({pods})"}],
         "validations": [

@@ -55,10 +55,7 @@ _SPEC: dict[str, Any] = {
         },
         "runPolicy": {
             **_ANY,
-            "properties": {
-                "cleanPodPolicy": {"type": "string", "default": "All"},
-                "suspend": {"type": "boolean"},
-            },
+            "properties": {"cleanPodPolicy": {"type": "string", "default": "All"}, "suspend": {"type": "boolean"}},
         },
         "elasticPolicy": _ANY,
     },

@@ -250,14 +250,8 @@ def apiserver(
 
 def write_kubeconfig(path: Path, *, name: str, port: int, authority: Pair, client: Pair) -> None:
     """Write a kubeconfig (mode 0600, JSON being YAML) with everything included."""
-    user = {
-        "client-certificate-data": _encoded(client.certificate),
-        "client-key-data": _encoded(client.key),
-    }
-    cluster = {
-        "server": f"https://127.0.0.1:{port}",
-        "certificate-authority-data": _encoded(authority.certificate),
-    }
+    user = {"client-certificate-data": _encoded(client.certificate), "client-key-data": _encoded(client.key)}
+    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": _encoded(authority.certificate)}
     _write(path, name, cluster=cluster, user=user)
 
 

@@ -129,10 +129,7 @@ class Kueue:
             "apiVersion": "config.kueue.x-k8s.io/v1beta2",
             "kind": "Configuration",
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self.ports['kueue-health']}"},
-            "metrics": {
-                "bindAddress": f"127.0.0.1:{self.ports['kueue-metrics']}",
-                "enableClusterQueueResources": True,
-            },
+            "metrics": {"bindAddress": f"127.0.0.1:{self.ports['kueue-metrics']}", "enableClusterQueueResources": True},
             "webhook": {
                 "host": "127.0.0.1",
                 "port": self.ports["kueue-webhook"],
@@ -140,11 +137,7 @@ class Kueue:
             },
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"qps": 50, "burst": 100},
-            "internalCertManagement": {
-                "enable": True,
-                "webhookServiceName": SERVICE,
-                "webhookSecretName": SECRET,
-            },
+            "internalCertManagement": {"enable": True, "webhookServiceName": SERVICE, "webhookSecretName": SECRET},
             # Gates that are on anyway are listed, so that settings with them don't cause a restart.
             "featureGates": {**dict.fromkeys(self.on_by_default, True), **SHIPPED_GATES, **OWN_GATES},
             "manageJobsWithoutQueueName": False,

@@ -118,10 +118,7 @@ def main(argv: list[str] | None = None) -> int:
     api = Api.of_kubeconfig(arguments.kubeconfig)
     runner = _Runner(arguments, api)
     operator = TrainingOperator(
-        api,
-        kubeconfig=arguments.kubeconfig,
-        executable=arguments.training_operator,
-        logs=arguments.log.parent,
+        api, kubeconfig=arguments.kubeconfig, executable=arguments.training_operator, logs=arguments.log.parent
     )
     settled = ""
     try:

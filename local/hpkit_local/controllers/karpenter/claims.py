@@ -70,10 +70,7 @@ def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
     return {
         _annotation(claim, _LOGICAL): NodeMark(
             {**claim["metadata"].get("labels", {}), "karpenter.sh/registered": "true"},
-            [
-                *(claim["spec"].get("taints") or []),
-                *([_DISRUPTED] if "deletionTimestamp" in claim["metadata"] else []),
-            ],
+            [*(claim["spec"].get("taints") or []), *([_DISRUPTED] if "deletionTimestamp" in claim["metadata"] else [])],
         )
         for claim in claims
         if _annotation(claim, _LOGICAL)
@@ -106,12 +103,7 @@ class Provisioner:
         return self._launch(api, snapshot, pools, claims, pods, instances) or busy
 
     def _follow(
-        self,
-        api: Api,
-        claim: Document,
-        instances: _Instances,
-        pods: Iterable[Document],
-        snapshot: Snapshot,
+        self, api: Api, claim: Document, instances: _Instances, pods: Iterable[Document], snapshot: Snapshot
     ) -> bool:
         """Update or end a claim by its node's state; return whether it's changing."""
         metadata = claim["metadata"]
@@ -161,11 +153,7 @@ class Provisioner:
         return not running
 
     def _end_surplus(
-        self,
-        api: Api,
-        pools: Mapping[str, Document],
-        claims: Sequence[Document],
-        instances: _Instances,
+        self, api: Api, pools: Mapping[str, Document], claims: Sequence[Document], instances: _Instances
     ) -> None:
         """Delete claims of empty nodes, as each pool's disruption settings have it."""
         now, factor = datetime.now(UTC), self._view.latency_factor
