@@ -152,12 +152,13 @@ def copy_of_handson(folder: Path, change: Callable[[str], str]) -> Path:
     return folder
 
 
-def ranked_handson(**governance: Any) -> Plan:
-    """Return the plan of handson-dev with a policy that ranks jobs by two classes, and a folder for each team."""
+def ranked_handson(*groups: dict[str, Any], **governance: Any) -> Plan:
+    """Return the plan of handson-dev with more groups, a policy that ranks jobs by two classes, and team folders."""
     data = yaml.safe_load((project_root() / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
     data["clusterPolicy"] |= RANKED
     dev = data["environments"]["dev"]
     dev["governance"] |= governance
+    dev["cluster"]["instanceGroups"] += groups
     dev["storage"] = {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200, "teams": True}}
     return derive(typed(data), "dev")
 

@@ -6,9 +6,10 @@ here can be built by hand; `hpkit.kueue.model_of` builds it from a plan.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = [
+    "UNCONSTRAINED",
     "Admission",
     "BorrowWithinCohort",
     "ClusterQueue",
@@ -27,17 +28,30 @@ __all__ = [
     "TopologyRequest",
     "WaitForPodsReady",
     "Workload",
+    "open_flavors",
     "per_unit",
 ]
 
 Policy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any"]
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]
+# With this annotation, pods request a topology without constraints.
+UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 
 
 def per_unit(resource: str) -> int:
     """Return how many of the model's units equal one Kubernetes unit: CPUs are counted in millicores."""
     return 1000 if resource == "cpu" else 1
+
+
+def open_flavors(topologies: Mapping[str, bool | None], *, asks: bool) -> frozenset[str]:
+    """Return the flavors of a queue that accept pods; asks: whether the pods request a topology.
+
+    topologies: whether each flavor of the queue has a topology; None if that isn't known. Source: Kueue 0.19.2,
+    checkPodSetAndFlavorMatchForTAS. If all have one, it's implied.
+    """
+    implied = all(topologies.values())
+    return frozenset(name for name, has in topologies.items() if implied or has in (None, asks))
 
 
 @dataclass(frozen=True, slots=True)

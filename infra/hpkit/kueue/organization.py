@@ -45,11 +45,7 @@ def model_of(plan: Plan) -> Model:
         queues.append(_team(team, mine, fair=strategies is not None))
     if policy is not None and policy.idle_resource_sharing == "Enabled":
         queues += _idle(plan, reserved)
-    return Model(
-        queues=tuple(queues),
-        fair_sharing=strategies,
-        wait_for_pods_ready=wait_for_pods_ready_of(plan),
-    )
+    return Model(queues=tuple(queues), fair_sharing=strategies, wait_for_pods_ready=wait_for_pods_ready_of(plan))
 
 
 def wait_for_pods_ready_of(plan: Plan) -> WaitForPodsReady | None:
@@ -120,6 +116,4 @@ def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
     if not flavors:
         return []
     group = ResourceGroup(QUEUE_RESOURCES, tuple(flavors))
-    return [
-        ClusterQueue(IDLE_QUEUE, COHORT, (group,), preemption=Preemption("Never", "Any")),
-    ]
+    return [ClusterQueue(IDLE_QUEUE, COHORT, (group,), preemption=Preemption("Never", "Any"))]

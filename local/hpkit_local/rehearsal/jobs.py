@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hpkit.kueue.model import Node, PodSet, PodSetAssignment, Workload, per_unit
+from hpkit.catalog import find_instance_type
+from hpkit.kueue.model import UNCONSTRAINED, Node, PodSet, PodSetAssignment, Workload, per_unit
 from hpkit_local.aws.controllers import Snapshot
 from hpkit_local.aws.services.sagemaker.quota import stored_config
 from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
@@ -124,7 +125,7 @@ def job_of(workload: Workload, number: int, *, priority_class: str | None) -> di
     # A scenario's task uses one instance type, or has all flavors of its queue.
     instance_type = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
     template = {
-        "metadata": {"labels": labels, "annotations": _placement(pods)},
+        "metadata": {"labels": labels, "annotations": _placement(pods, instance_type)},
         "spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "rehearsed", "resources": _resources(pods)}],
@@ -160,10 +161,12 @@ def _resources(pods: PodSet) -> dict[str, dict[str, str]]:
     }
 
 
-def _placement(pods: PodSet) -> dict[str, str]:
+def _placement(pods: PodSet, instance_type: str | None) -> dict[str, str]:
     request = pods.topology
     if request is None:
-        return {}
+        # Its flavor has a topology even if the scenario has none.
+        details = find_instance_type(instance_type or "")
+        return {UNCONSTRAINED: "true"} if details is not None and details.network_layers else {}
     return {_TOPOLOGY.format(mode=request.mode): request.level or "true"}
 
 

@@ -83,11 +83,7 @@ class Metrics:
     def close(self) -> None:
         """Delete the account."""
         self._connection.close()
-        for path in (
-            f"{_RBAC}/clusterrolebindings/{_NAME}",
-            f"{_RBAC}/clusterroles/{_NAME}",
-            self._accounts(),
-        ):
+        for path in (f"{_RBAC}/clusterrolebindings/{_NAME}", f"{_RBAC}/clusterroles/{_NAME}", self._accounts()):
             self._api.delete(path)
 
     @staticmethod

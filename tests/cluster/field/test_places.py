@@ -7,8 +7,9 @@ from hpkit.cluster.jobs.forecast import predict_all, tasks_of
 from hpkit.cluster.jobs.server import Server
 from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.project import load_stack
+from tests.builders import group
 from tests.cluster.field.test_state import FOLDERS, World, job
-from tests.cluster.jobs.builders import text_of
+from tests.cluster.jobs.builders import new_job, text_of
 from tests.program.cloud import Program
 from tests.running import eventually
 from tests.security.members import member, tried
@@ -25,8 +26,12 @@ def cloud(clouds):
     borrower, lender = data["teams"]
     borrower["sharing"] = {"strategy": "LendAndBorrow", "borrowLimit": 100}
     lender |= {"sharing": {"strategy": "Lend"}, "maxRunTime": {"limit": "2h"}}
-    for rows in data["environments"]["prod"]["governance"]["allocations"].values():
+    prod = data["environments"]["prod"]
+    for rows in prod["governance"]["allocations"].values():
         rows[0]["count"] = 4
+    # Without network layers: only the lender's queue has both.
+    prod["cluster"]["instanceGroups"].append(group("small", "ml.g6.12xlarge", 1))
+    prod["governance"]["allocations"]["evaluation"].append({"instanceType": "ml.g6.12xlarge", "count": 1})
     clouds.repository.write("topology", data)
     # The next file empties the cloud: a protected stack can't be destroyed.
     Program(instance, "topology-prod", root=clouds.repository.folder).up()
@@ -58,6 +63,19 @@ def test_quota_without_a_node_with_room_is_no_start_and_the_answers_agree(world)
     assert (found.holders, found.remedies) == ((), ("task five ends",))
     world.live.api.delete(f"{world.paths[0]}")
     eventually(lambda: world.runs("eight"), "what the answer promised comes true")
+
+
+def test_in_a_queue_where_only_some_types_have_a_topology_a_job_runs_only_as_job_new_writes_it(world):
+    written = new_job(world.plan, "evaluation", instance_type="ml.p5.48xlarge", priority="evaluation")
+    plain = new_job(world.plan, "evaluation", instance_type="ml.p5.48xlarge", priority="evaluation", name="plain")
+    del plain["spec"]["template"]["metadata"]["annotations"]
+    (finding,) = check(read_manifests("f", text_of(plain)), world.plan)
+    world.create(plain)
+    eventually(lambda: world.reason("plain") == f"{finding.message}. {finding.fix}", "Kueue says so")
+    assert (world.why("plain").remedies, world.why("plain").outlook) == ((), "")
+    assert list(check(read_manifests("f", text_of(written)), world.plan)) == []
+    world.create(written)
+    eventually(lambda: world.runs("train"), "with the annotation")
 
 
 def test_without_fair_share_a_job_above_the_quota_waits_for_its_team_and_its_run_time_limit_says_how_long(world):

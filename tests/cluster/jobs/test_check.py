@@ -194,8 +194,8 @@ MISTAKES = [
     (
         annotate(TOPOLOGY["required"], NETWORK_LAYERS[2]),
         "topology",
-        "EC2 reports no network position for ml.g5.12xlarge, so Kueue never admits the pods",
-        "Remove the annotation",
+        "its pods request a topology, but EC2 reports no network position for ml.g5.12xlarge",
+        "Remove the topology annotation",
     ),
     (
         apart("kubernetes.io/hostname"),
@@ -252,26 +252,20 @@ def of_team(plan, name, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("plan", "name", "value", "message"),
     [
-        (TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "isn't a network layer"),
-        ("kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue has no annotation"),
+        (WITH_TOPOLOGY, TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "isn't a network layer"),
+        (WITH_TOPOLOGY, "kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue has no annotation"),
+        (load_stack("autoscale-dev").plans["dev"], TOPOLOGY["required"], NETWORK_LAYERS[0], "may never be placed"),
     ],
 )
-def test_topology_that_kueue_would_not_read_is_said(name, value, message):
-    document = of_team(WITH_TOPOLOGY, name, value)
-    found = [each for each in findings(document, plan=WITH_TOPOLOGY) if each.check == "topology"]
+def test_topology_that_kueue_would_not_read_is_said(plan, name, value, message):
+    document = of_team(plan, name, value)
+    found = [each for each in findings(document, plan=plan) if each.check == "topology"]
     assert [message in each.message for each in found] == [True]
     document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
-    said = [each.message for each in findings(document, plan=WITH_TOPOLOGY) if each.check == "topology"]
-    assert said == [f"{name} is on the Job, but Kueue reads it from the pod template"]
-
-
-def test_topology_where_the_stack_does_not_schedule_by_it_is_said():
-    plan = load_stack("autoscale-dev").plans["dev"]
-    document = of_team(plan, TOPOLOGY["required"], NETWORK_LAYERS[0])
     said = [each.message for each in findings(document, plan=plan) if each.check == "topology"]
-    assert said == ["autoscale-dev doesn't schedule by topology, so the pods may never be placed"]
+    assert said == [f"{name} is on the Job, but Kueue reads it from the pod template"]
 
 
 def of_pods(**more):

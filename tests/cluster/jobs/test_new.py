@@ -7,24 +7,25 @@ import re
 import pytest
 import yaml
 
-from hpkit.catalog import EFA, NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
-from hpkit.cluster.jobs.check import Manifest, check, read_manifests
+from hpkit.catalog import EFA, NETWORK_LAYERS, instance_types, kubelet_reserved
+from hpkit.cluster.jobs.check import Manifest, check, read_manifests, repaired
 from hpkit.cluster.jobs.checkpoints import Checkpoints
-from hpkit.cluster.jobs.kinds import KINDS, PRIORITY, QUEUE, RUN_TIME, WORKLOADS, templates, units
+from hpkit.cluster.jobs.kinds import KINDS, PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, WORKLOADS, templates, units
 from hpkit.cluster.jobs.new import resources_of, team_of, verdict, workload_of
 from hpkit.config.models.governance import MaxRunTime
 from hpkit.config.models.inference import Inference
 from hpkit.errors import SelectionError
 from hpkit.kueue.configuration import JOB_RESOURCES
+from hpkit.kueue.model import UNCONSTRAINED
 from hpkit.plan.capacity import quantity
 from hpkit.program.components.access.rbac import workload_rules
 from hpkit.project import load_stack
-from tests.builders import ranked_handson
+from tests.builders import group, ranked_handson
 from tests.cluster.jobs.builders import new_job, tainted, text_of
 
 TRAINING = [kind for kind in KINDS if workload_of(kind) == "training"]
 ENDPOINTS = ("inferenceendpointconfig", "jumpstartmodel")
-KIND = "ml.g5.12xlarge"
+KIND, P5 = "ml.g5.12xlarge", "ml.p5.48xlarge"
 
 
 @pytest.fixture
@@ -32,8 +33,8 @@ def plan():
     return tainted(with_workloads("training", "inference"), key="own", value="x")
 
 
-def with_workloads(*workloads):
-    plan = with_operators(ranked_handson())
+def with_workloads(*workloads, plan=None):
+    plan = with_operators(plan or ranked_handson())
     teams = [
         dataclasses.replace(each, spec=each.spec.model_copy(update={"workloads": workloads})) for each in plan.teams
     ]
@@ -233,11 +234,6 @@ def test_a_new_version_of_a_deployment_needs_no_more_quota_than_it_has(plan):
         assert list(check(read_manifests("f", text_of(document)), narrow)) == []
 
 
-def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):
-    with pytest.raises(SelectionError, match=r"EC2 reports no network position for ml.g5.12xlarge"):
-        made(plan, topology=("required", NETWORK_LAYERS[2]))
-
-
 def test_a_priority_class_that_is_not_the_teams_is_refused(plan):
     john = team_of(plan, "john")
     john = dataclasses.replace(john, spec=john.spec.model_copy(update={"priority_classes": ("experiment",)}))
@@ -318,62 +314,57 @@ def test_a_pod_fits_beside_the_kubelet_and_daemon_sets_on_every_type_whose_size_
 
 
 @pytest.mark.parametrize(
-    ("team", "count", "kind", "words"),
+    ("team", "asked", "kind", "words"),
     [
-        ("john", 3, "quota", "it fits john's own quota: 12 of 12 nvidia.com/gpu of ml.g5.12xlarge"),
-        ("smith", 2, "borrowing", "1 instance of ml.g5.12xlarge"),
+        ("john", {"instance_type": "ml.m5.4xlarge"}, "never", "which has quota of ml.g5.12xlarge"),
+        ("john", {"count": 3}, "quota", "it fits john's own quota: 12 of 12 nvidia.com/gpu of ml.g5.12xlarge"),
+        ("smith", {"count": 2}, "borrowing", "1 instance of ml.g5.12xlarge"),
         (
             "smith",
-            6,
+            {"count": 6},
             "never",
             "at most 2 of its 6 pods fit the quota and borrow limit of smith (ml.g5.12xlarge: 1, and 1 to borrow)",
         ),
     ],
 )
-def test_the_answer_is_that_of_kueues_admission(plan, team, count, kind, words):
-    found = verdict(plan, team_of(plan, team), made(plan, team, count=count))
+def test_the_answer_is_that_of_kueues_admission(plan, team, asked, kind, words):
+    found = verdict(plan, team_of(plan, team), made(plan, team, **asked))
     assert found.kind == kind
     assert words in found.words
 
 
-def test_a_type_without_quota_can_never_run(plan):
-    document = made(plan, instance_type="ml.m5.4xlarge")
-    found = verdict(plan, team_of(plan, "john"), document)
-    assert found.kind == "never"
-    assert found.words.endswith("which has quota of ml.g5.12xlarge")
-
-
-def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
-    without = load_stack("autoscale-dev").plans["dev"]
-    first = without.teams[0]
+def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it(plan):
+    close = {"priority": None, "topology": ("required", NETWORK_LAYERS[2])}
+    with pytest.raises(SelectionError, match=r"EC2 reports no network position for ml.g5.12xlarge"):
+        made(plan, **close)
     with pytest.raises(SelectionError, match="autoscale-dev doesn't schedule by topology:"):
-        made(
-            without,
-            first.name,
-            instance_type=first.quota_resources[0].instance_type,
-            priority=None,
-            topology=("required", NETWORK_LAYERS[2]),
-        )
+        made(load_stack("autoscale-dev").plans["dev"], "research", instance_type="ml.g5.8xlarge", **close)
     topology = load_stack("topology-prod").plans["prod"]
-    assert topology.topology_aware_scheduling
-    team, instance_type = topology.teams[0].name, topology.teams[0].quota_resources[0].instance_type
-    document = made(
-        topology, team, instance_type=instance_type, priority=None, topology=("required", NETWORK_LAYERS[2])
-    )
-    (pods,) = pods_of(document)
-    assert pods.template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": NETWORK_LAYERS[2]}
-    assert find_instance_type(instance_type) is not None
-    document = made(
-        topology,
-        team,
-        kind="pytorchjob",
-        count=2,
-        instance_type=instance_type,
-        priority=None,
-        topology=("required", NETWORK_LAYERS[2]),
-    )
+    (pods,) = pods_of(made(topology, "pretraining", instance_type=P5, **close))
+    assert pods.template["metadata"]["annotations"] == {TOPOLOGY["required"]: NETWORK_LAYERS[2]}
+    (pods,) = pods_of(made(topology, "pretraining", instance_type=P5, priority=None))
+    assert "annotations" not in pods.template["metadata"]
+    document = made(topology, "pretraining", kind="pytorchjob", count=2, instance_type=P5, **close)
     names = [pods.template["metadata"]["annotations"]["kueue.x-k8s.io/podset-group-name"] for pods in pods_of(document)]
     assert names == ["train", "train"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ENDPOINTS])
+def test_pods_request_a_topology_where_only_some_types_of_their_queue_have_one(kind):
+    allocations = {"john": [{"instanceType": each, "count": 2} for each in (KIND, P5)], "smith": []}
+    plan = with_workloads("training", "inference", plan=ranked_handson(group("p5", P5, 2), allocations=allocations))
+    off = dataclasses.replace(plan, topology_aware_scheduling=False)
+    unmanaged = plan.spec.governance.model_copy(update={"topology_aware_scheduling": "Unmanaged"})
+    unknown = dataclasses.replace(off, spec=plan.spec.model_copy(update={"governance": unmanaged}))
+    for each, chosen, asks in ((plan, P5, True), (plan, KIND, False), (off, P5, False), (unknown, P5, True)):
+        document = made(each, kind=kind, count=2, instance_type=chosen)
+        assert verdict(each, team_of(each, "john"), document).kind == "quota"
+        annotations = [pods.template["metadata"].pop("annotations", {}) for pods in pods_of(document)]
+        assert annotations == [{UNCONSTRAINED: "true"} if asks else {}] * len(annotations)
+        errors = {found.check for found in findings_of(document, each) if found.severity == "error"}
+        assert errors == ({"topology"} if asks and each is plan else set())
+        mended, _ = repaired(read_manifests("f", text_of(document)), each)
+        assert [found for found in check(mended, each) if found.severity == "error"] == []
 
 
 @pytest.mark.parametrize(

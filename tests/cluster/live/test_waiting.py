@@ -44,10 +44,7 @@ PREEMPTED = (
             f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
             f"8 more {GPU} of {KIND} must become free, or 4 more {GPU} of ml.p5.48xlarge must become free",
         ),
-        (
-            f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed",
-            NEVER,
-        ),
+        (f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed", NEVER),
         (
             f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
             f"4 more {GPU} of ml.p5.48xlarge must become free",

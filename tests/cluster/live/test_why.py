@@ -8,6 +8,7 @@ import pytest
 
 from hpkit.cluster.live.model import ClusterNode, Flavor
 from hpkit.cluster.live.state import Jobs
+from hpkit.cluster.live.waiting import topology_mismatch
 from hpkit.cluster.live.why import explain, find_task, holders, with_failed_instances
 from hpkit.errors import SelectionError, ToolError
 from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, queue, task
@@ -114,6 +115,7 @@ def test_what_comes_free_goes_to_the_one_that_waits_before_it():
     assert "task own ends" in found.remedies
 
 
+P5 = "ml.p5.48xlarge"
 FLAVORS = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
 
 
@@ -126,7 +128,7 @@ def select(kind):
     [
         (
             task("john", "wait", 1, topology={"required": "topology.k8s.aws/network-node-layer-3"}),
-            "its pods request a topology, but no flavor of its queue that fits them has one",
+            topology_mismatch([KIND], asks=True),
         ),
         (
             task("john", "wait", 1, template=select("ml.p5.48xlarge")),
@@ -146,6 +148,22 @@ def test_a_topology_that_a_flavor_has_and_a_type_that_is_selected_are_no_obstacl
     flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=True)}
     waiting = task("john", "wait", 1, topology={"unconstrained": True}, template=select(KIND))
     assert why("wait", task("john", "own", 3, runs=True), waiting, flavors=flavors).remedies != ()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [(P5, topology_mismatch([P5], asks=False)), ("ml.p4d.24xlarge", "its node selector, affinity or tolerations")],
+)
+def test_a_missing_topology_request_is_the_one_reason_unless_the_selector_excludes_the_flavor(chosen, words):
+    """Kueue 0.19.2 writes the same condition for a selector that excludes both flavors, and for P5 alone."""
+    message = f'Flavor "{P5}" supports only TopologyAwareScheduling, flavor {KIND} doesn\'t match node affinity'
+    waiting = task("john", "wait", 1, template=select(chosen), QuotaReserved=(False, "Pending", message))
+    flavors = {**FLAVORS, P5: Flavor(P5, {"node.kubernetes.io/instance-type": P5}, topology=True)}
+    john = queue("john", 8)
+    mixed = dataclasses.replace(john, quotas={(each, GPU): john.quotas[KIND, GPU] for each in flavors})
+    found = why("wait", waiting, queues=(mixed,), flavors=flavors)
+    assert found.job.reason.startswith(f"it can never run: {words}")
+    assert (found.remedies, found.outlook) == ((), "")
 
 
 def test_when_it_could_run_is_said_where_those_that_run_say_how_long():

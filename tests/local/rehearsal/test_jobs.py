@@ -3,6 +3,7 @@
 import pytest
 
 from hpkit.errors import ToolError
+from hpkit.kueue.model import UNCONSTRAINED
 from hpkit_local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
 from hpkit_local.rehearsal.session import reject_other_queues, reject_remote
 from hpkit_whatif.admission import PodSet, PodSetAssignment, TopologyRequest, Workload
@@ -12,8 +13,9 @@ GIB = 1024**3
 
 def workload(**more):
     pods = PodSet(
-        "main", 2, {"cpu": 1500, "memory": GIB, "nvidia.com/gpu": 4}, flavors=frozenset({"ml.g5.12xlarge"}), **more
-    )
+        "main", 2, {"cpu": 1500, "memory": GIB, "nvidia.com/gpu": 4},
+        **{"flavors": frozenset({"ml.g5.12xlarge"}), **more},
+    )  # fmt: skip
     return Workload("Any name/at all", "hyperpod-ns-john-clusterqueue", (pods,), priority=80)
 
 
@@ -43,8 +45,9 @@ def test_a_task_is_a_job_of_its_team_that_waits_for_kueue():
     ],
 )
 def test_how_close_its_pods_must_be_stands_on_them(request_, annotation):
-    job = job_of(workload(topology=request_), 1, priority_class=None)
-    assert job["spec"]["template"]["metadata"]["annotations"] == annotation
+    for flavor, of_type in (("ml.g5.12xlarge", {}), ("ml.p5.48xlarge", {UNCONSTRAINED: "true"})):
+        job = job_of(workload(topology=request_, flavors=frozenset({flavor})), 1, priority_class=None)
+        assert job["spec"]["template"]["metadata"]["annotations"] == (annotation or of_type)
 
 
 def test_a_job_runs_while_kueue_lets_it_and_no_longer():

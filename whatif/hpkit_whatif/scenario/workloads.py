@@ -168,7 +168,11 @@ class Tasks:
         per_pod = self._per_pod(spec, instance_type, place)
         pods = spec.count or spec.pods
         pod_set = PodSet(
-            "main", pods, per_pod, flavors=frozenset((instance_type,)), topology=self._placement(spec, place)
+            "main",
+            pods,
+            per_pod,
+            flavors=frozenset((instance_type,)),
+            topology=self._placement(spec, instance_type, place),
         )
         whole = amounts_of(QuotaResource(instance_type, count=1))
         instances = pods * max(amount / whole[name] for name, amount in per_pod.items() if whole.get(name))
@@ -237,9 +241,10 @@ class Tasks:
                 )
         return amounts
 
-    def _placement(self, spec: TaskSpec, place: str) -> TopologyRequest | None:
+    def _placement(self, spec: TaskSpec, instance_type: str, place: str) -> TopologyRequest | None:
         if spec.placement is None or not self._topology:
-            return None
+            # As `hpkit job new` writes it: a queue with other types, too, requires it.
+            return TopologyRequest("unconstrained") if instance_type in self._grids else None
         mode, layer = spec.placement.mode, spec.placement.layer
         if (layer is None) != (mode == "unconstrained"):
             raise InputError(

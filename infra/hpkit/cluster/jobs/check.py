@@ -36,10 +36,11 @@ from hpkit.cluster.jobs.scaling import breaches_of_autoscaler, breaches_of_rollo
 from hpkit.config.reading.document import with_value
 from hpkit.config.reading.edit import dumped, loaded, position, remove_value, set_value
 from hpkit.errors import InputError
+from hpkit.kueue.model import UNCONSTRAINED
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan, TeamPlan
 from hpkit.plan.pods import mapping
-from hpkit.plan.team_limits import pod_limits
+from hpkit.plan.team_limits import WORK_KEYS, pod_limits
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
@@ -50,13 +51,7 @@ __all__ = ["JobFinding", "Manifest", "check", "read_manifests", "repaired"]
 
 Path = tuple[str | int, ...]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"
-_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
-# Slices of a pod set have their own topology (Kueue, Topology Aware Scheduling).
-_OTHER_TOPOLOGY = (
-    "kueue.x-k8s.io/podset-slice-required-topology",
-    "kueue.x-k8s.io/podset-slice-size",
-    "kueue.x-k8s.io/podset-group-name",
-)
+_TOPOLOGY_KEYS = tuple(key for key in WORK_KEYS if key.startswith(_TOPOLOGY_PREFIX))
 _MOST_OF_A_NODE = 0.8
 # Kinds that run pods but that members can't create → what to use instead.
 _INSTEAD: Final = {
@@ -291,14 +286,7 @@ class _Job:
             yield from self._quota(team)
 
     def _say(
-        self,
-        path: Path,
-        check: str,
-        message: str,
-        fix: str,
-        *,
-        severity: Severity = "error",
-        edit: Edit | None = None,
+        self, path: Path, check: str, message: str, fix: str, *, severity: Severity = "error", edit: Edit | None = None
     ) -> JobFinding:
         line, column = position(self._document, (*self._unit.path, *path))
         return JobFinding(self._file, line, column, severity, check, message, fix, edit)
@@ -437,10 +425,8 @@ class _Job:
         path: Path = (*pods.path, "metadata", "annotations")
         mine = self._annotations(pods.path)
         for name, value in mine:
-            if name in (*_OTHER_TOPOLOGY, _UNCONSTRAINED):
-                continue
-            if name not in TOPOLOGY.values():
-                likely = near(name, (*TOPOLOGY.values(), *_OTHER_TOPOLOGY, _UNCONSTRAINED))
+            if name not in _TOPOLOGY_KEYS:
+                likely = near(name, _TOPOLOGY_KEYS)
                 yield self._say(
                     (*path, name),
                     "topology",
@@ -448,7 +434,7 @@ class _Job:
                     f"Use `{likely or TOPOLOGY['required']}`",
                     edit=self._edit((*path, likely), str(value), moved_from=(*path, name)) if likely else None,
                 )
-            elif str(value) not in NETWORK_LAYERS:
+            elif name in TOPOLOGY.values() and str(value) not in NETWORK_LAYERS:
                 layer = near(str(value), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
                 yield self._say(
                     (*path, name),
@@ -462,26 +448,12 @@ class _Job:
             yield self._say(
                 path, "topology", "topology is both required and preferred", "Remove one of the two annotations"
             )
-        if names:
-            yield from self._no_topology(pods, (*path, names[0]))
-
-    def _no_topology(self, pods: PodTemplate, path: Path) -> Iterator[JobFinding]:
-        if not self._plan.topology_aware_scheduling:
+        if names and self._plan.manages_topology and not self._plan.topology_aware_scheduling:
             yield self._say(
-                path,
+                (*path, names[0]),
                 "topology",
                 f"{self._plan.stack} doesn't schedule by topology, so the pods may never be placed",
                 "Remove the annotation, or set governance.topologyAwareScheduling",
-            )
-            return
-        types = types_of(pods.template, self._plan)
-        known = [find_instance_type(name) for name in types]
-        if types and all(kind is not None and not kind.network_layers for kind in known):
-            yield self._say(
-                path,
-                "topology",
-                f"EC2 reports no network position for {' or '.join(types)}, so Kueue never admits the pods",
-                "Remove the annotation, or select another instance type",
             )
 
     def _types(self) -> Iterator[JobFinding]:
@@ -579,6 +551,9 @@ class _Job:
         result = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
         if result.kind != "never":
             return
+        if result.closed:
+            yield from self._closed(result)
+            return
         one_by_one = result.most > 0 and all(each.alone for each in self._templates)
         yield self._say(
             ("spec",),
@@ -587,6 +562,15 @@ class _Job:
             _less(result, self._plan, team),
             severity="warning" if one_by_one else "error",
         )
+
+    def _closed(self, result: Fit) -> Iterator[JobFinding]:
+        message, _, fix = result.words.partition(". ")
+        for number in result.closed:
+            path: Path = (*self._templates[number].path, "metadata", "annotations")
+            names = [name for name, _ in self._annotations(self._templates[number].path)]
+            is_fixed = not names and self._unit.kind != "InferenceEndpointConfig"
+            edit = self._edit((*path, UNCONSTRAINED), "true") if is_fixed else None
+            yield self._say((*path, names[0]) if names else path, "topology", message, fix, edit=edit)
 
 
 def _less(result: Fit, plan: Plan, team: TeamPlan) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
+from hpkit.cluster.jobs.resources import types_by_topology
+from hpkit.cluster.live.waiting import topology_mismatch
 from hpkit.extensions import is_installed
 from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
@@ -26,13 +28,14 @@ class Fit:
     """quota: it fits the team's own quota; borrowing: only with borrowed quota; never: not at all.
 
     unknown: the simulator isn't installed. words: a text with the amounts. most: how many pods of the largest set fit,
-    if not all do; surplus: how many don't.
+    if not all do; surplus: how many don't. closed: the pod sets that would fit if their topology request differed.
     """
 
     kind: Literal["quota", "borrowing", "never", "unknown"]
     words: str
     most: int = 0
     surplus: int = 0
+    closed: tuple[int, ...] = ()
 
 
 def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
@@ -43,6 +46,27 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     Raises CatalogError if an instance type in the plan isn't in the catalog.
     """
     model = _active(model_of(plan), team)
+    flavors = [frozenset(_flavors(model, team, each)) for each in pod_sets]
+    opened = [
+        names & types_by_topology(plan, team, asks=each.topology is not None)
+        for names, each in zip(flavors, pod_sets, strict=True)
+    ]
+    # A model without nodes has no topologies, so pods must request none.
+    sets = [replace(each, topology=None) for each in pod_sets]
+    found = _fit(plan, model, team, sets)
+    if found.kind == "never" or opened == flavors:
+        return found
+    if all(opened):
+        found = _fit(plan, model, team, [replace(each, flavors=mine) for each, mine in zip(sets, opened, strict=True)])
+        if found.kind != "never":
+            return found
+    left = {number: flavors[number] - mine for number, mine in enumerate(opened) if not mine or all(opened)}
+    closed = tuple(number for number, names in left.items() if names)
+    asks = pod_sets[closed[0]].topology is not None
+    return Fit("never", _NEVER + topology_mismatch(sorted(left[closed[0]]), asks=asks), closed=closed)
+
+
+def _fit(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     provided = {name: _for_pods(each) for name, each in instances_of(plan).items()}
     sets = []
     for pod_set in pod_sets:
@@ -84,10 +108,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
 
 
 def _places(
-    plan: Plan,
-    provided: Mapping[str, Mapping[str, int]],
-    types: Collection[str],
-    per_pod: Mapping[str, int],
+    plan: Plan, provided: Mapping[str, Mapping[str, int]], types: Collection[str], per_pod: Mapping[str, int]
 ) -> int | None:
     """Return how many pods with these requests all instances of some types can run; None if that isn't known."""
     known = []

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
-from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, TOPOLOGY, PodTemplate, Unit, is_paused, templates, units
-from hpkit.cluster.jobs.resources import requests_of, types_of
+from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, PodTemplate, Unit, is_paused, templates, units
+from hpkit.cluster.jobs.resources import requests_of, topology_request, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
@@ -24,7 +24,6 @@ from hpkit.text.formatting import listing
 __all__ = ["Forecast", "predict", "predict_all", "tasks_of", "within_plans"]
 
 Fate = Literal["now", "borrowing", "unknown", "waits", "never"]
-_UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 _BASIC: Final = ("cpu", "memory", EFA)
 
 
@@ -86,7 +85,7 @@ def _tasks(unit: Unit, name: str, number: int, team: TeamPlan, observed: Observe
             "count": 1 if template.alone else template.count,
             "minCount": template.least,
             "template": {**template.template, "spec": mapping(template.template.get("spec"))},
-            "topologyRequest": _topology(template.template),
+            "topologyRequest": topology_request(template.template),
         }
         for index, template in enumerate(pods)
     ]
@@ -154,12 +153,6 @@ def _priority(
 
 def _written(per_pod: Mapping[str, int], count: int) -> dict[str, str]:
     return {name: f"{amount * count}{'m' if name == 'cpu' else ''}" for name, amount in per_pod.items()}
-
-
-def _topology(template: Mapping[str, Any]) -> dict[str, Any]:
-    annotations = mapping(mapping(template.get("metadata")).get("annotations"))
-    asked = {mode: annotations[name] for mode, name in TOPOLOGY.items() if name in annotations}
-    return asked or ({"unconstrained": True} if annotations.get(_UNCONSTRAINED) == "true" else {})
 
 
 def predict(

@@ -180,7 +180,8 @@ def _endpoint(content: Mapping[str, Any], spec: Mapping[str, Any]) -> PodTemplat
     container = {**mapping(spec.get("worker")), "name": "worker"}
     chosen = {"node.kubernetes.io/instance-type": spec["instanceType"]} if spec.get("instanceType") else {}
     pod = {"containers": [container], "nodeSelector": chosen}
-    template = {"metadata": mapping(content.get("metadata")), "spec": pod}
+    # The CRD has no annotations for pods.
+    template = {"metadata": {"labels": mapping(mapping(content.get("metadata")).get("labels"))}, "spec": pod}
     return PodTemplate((), _whole(spec.get("replicas", 1)), template, alone=True)
 
 

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -13,22 +14,15 @@ from hpkit.cluster.jobs.kinds import PRIORITY, QUEUE, RUN_TIME, TOPOLOGY, WORKLO
 from hpkit.cluster.jobs.operators import INIT_IMAGE, missing_operator
 from hpkit.cluster.jobs.placement import NOT_DISRUPTED, is_by_karpenter, untolerated
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
-from hpkit.cluster.jobs.resources import pod_sets_of
+from hpkit.cluster.jobs.resources import pod_sets_of, types_by_topology
 from hpkit.config.models.governance import Workload
 from hpkit.errors import SelectionError
+from hpkit.kueue.model import UNCONSTRAINED
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
-__all__ = [
-    "manifest",
-    "priorities_of",
-    "resources_of",
-    "service_of",
-    "team_of",
-    "verdict",
-    "workload_of",
-]
+__all__ = ["manifest", "priorities_of", "resources_of", "service_of", "team_of", "verdict", "workload_of"]
 
 _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
 # Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: hpkit's choice.
@@ -78,10 +72,7 @@ def manifest(
         labels[PRIORITY] = _priority(plan, team, priority)
     if team.run_seconds is not None and workload_of(kind) == "training":
         labels[RUN_TIME] = str(team.run_seconds[0])
-    annotations = {}
-    if topology is not None:
-        _require_topology(plan, instance_type)
-        annotations[TOPOLOGY[topology[0]]] = topology[1]
+    annotations = _topology(plan, team, instance_type, topology)
     resources = resources_of(instance_type)
     container = {
         "name": "pytorch" if kind == "pytorchjob" else "main",
@@ -206,9 +197,11 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
     head_container["resources"] = small
     # A pod that requests no GPU sees all GPUs of its node, and Ray would give them to tasks.
     head_container["env"].insert(0, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"})
-    # Topology is for the workers.
+    # Only the workers must be close to each other, but the head goes to a type that they use.
     annotations = template["metadata"].get("annotations", {})
     own = {key: each for key, each in annotations.items() if key == NOT_DISRUPTED}
+    if {*TOPOLOGY.values(), UNCONSTRAINED} & annotations.keys():
+        own[UNCONSTRAINED] = "true"
     head_metadata = {"labels": dict(template["metadata"]["labels"]), **({"annotations": own} if own else {})}
     cluster = {
         "headGroupSpec": {
@@ -350,8 +343,14 @@ def _require_type(plan: Plan, instance_type: str) -> None:
         raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {meant}")
 
 
-def _require_topology(plan: Plan, instance_type: str) -> None:
-    if not plan.topology_aware_scheduling:
+def _topology(plan: Plan, team: TeamPlan, instance_type: str, asked: tuple[str, str] | None) -> dict[str, str]:
+    """Return the annotations with which Kueue admits pods on an instance type, as close together as asked."""
+    if asked is None:
+        # Where Kueue doesn't place pods by topology, the annotation has no effect.
+        assumed = plan if plan.manages_topology else replace(plan, topology_aware_scheduling=True)
+        asking, others = (types_by_topology(assumed, team, asks=asks) for asks in (True, False))
+        return {UNCONSTRAINED: "true"} if instance_type in asking - others else {}
+    if plan.manages_topology and not plan.topology_aware_scheduling:
         raise SelectionError(
             f"{plan.stack} doesn't schedule by topology: governance.topologyAwareScheduling is Disabled"
         )
@@ -361,6 +360,7 @@ def _require_topology(plan: Plan, instance_type: str) -> None:
             f"EC2 reports no network position for {instance_type}, so Kueue never admits pods that request a "
             "topology there; remove --topology"
         )
+    return {TOPOLOGY[asked[0]]: asked[1]}
 
 
 def priorities_of(plan: Plan, team: TeamPlan) -> list[str]:

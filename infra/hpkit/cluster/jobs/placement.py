@@ -13,7 +13,7 @@ from hpkit.catalog import ACCELERATOR_RESOURCES, find_instance_type
 from hpkit.cluster.jobs.kinds import WORKLOADS, Path, PodTemplate, Unit, parts
 from hpkit.cluster.jobs.limits import Breach
 from hpkit.cluster.jobs.pod_security import SHARED_MEMORY
-from hpkit.cluster.jobs.resources import requests_of, types_of
+from hpkit.cluster.jobs.resources import requests_of, types_in_queue, types_of
 from hpkit.config.models.base import Model
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM, STORAGE_CLASS, has_team_volumes
@@ -276,21 +276,10 @@ def untolerated(pods: PodTemplate, plan: Plan, team: TeamPlan | None) -> list[di
     return kept[0] if kept and all(kept) else []
 
 
-def _types_of(team: TeamPlan | None) -> set[str]:
-    """Return the instance types of which a team has quota, or that it can borrow by name."""
-    if team is None:
-        return set()
-    return {*(part.instance_type for part in team.quota_resources), *team.absolute_borrow_limits}
-
-
 def _open(pods: PodTemplate, plan: Plan, team: TeamPlan | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
     """Return labels and taints of the nodes for pods: with the labels and accelerators, and of a type in the quota."""
-    spec, requested, nodes, types = (
-        mapping(pods.template.get("spec")),
-        requests_of(pods, plan),
-        _nodes_of(plan),
-        _types_of(team),
-    )
+    spec, requested, nodes = mapping(pods.template.get("spec")), requests_of(pods, plan), _nodes_of(plan)
+    types = types_in_queue(team) if team else ()
     devices = {name for name in ACCELERATOR_RESOURCES.values() if requested.get(name)}
     keys = {key for labels, _ in nodes for key in labels}
     return [
@@ -311,7 +300,7 @@ def _nodes(pods: PodTemplate, path: Path, plan: Plan, team: TeamPlan | None, ser
             (*path, "os"), f"its pods need {system}, but all nodes run Linux, so none starts", "Remove os", "node"
         )
     keys = {key for labels in known for key in labels}
-    types = _types_of(team)
+    types = types_in_queue(team) if team else ()
     usable = [labels for labels in known if not types or labels[INSTANCE_TYPE_KEY] in types] or known
     # Another check reports types that the stack doesn't have.
     usable = [labels for labels in usable if may_go_to(spec, labels, (INSTANCE_TYPE_KEY,))]

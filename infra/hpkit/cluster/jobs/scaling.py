@@ -31,7 +31,7 @@ _BOUNDS: Final = {
 def most_of(plan: Plan, team: TeamPlan, pods: PodTemplate, count: int) -> int:
     """Return how many of a number of a Deployment's pods can run on an idle platform."""
     result = fit(plan, team, pod_sets_of([replace(pods, count=count)], plan))
-    return result.most if result.kind == "never" else count
+    return result.most if result.kind == "never" and not result.closed else count
 
 
 def breaches_of_autoscaler(

@@ -37,6 +37,7 @@ from hpkit.plan.pods import pod_requests
 from hpkit.text.formatting import seconds_in
 
 __all__ = [
+    "SLICES",
     "assigned_of",
     "failed_streams",
     "flavor_of",
@@ -62,7 +63,12 @@ Key = TypeVar("Key", bound=Hashable)
 _LOCAL_RUN = "hpkit.local/run"
 # Keys of a PodSetTopologyRequest: how close all pods must be, and its other parts.
 _LEVELS: Final = ("required", "preferred")
-_SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
+# The last part of each slice field's annotation.
+SLICES: Final = {
+    "podSetSliceRequiredTopology": "required-topology",
+    "podSetSliceSize": "size",
+    "podsetSliceRequiredTopologyConstraints": "required-topology-constraints",
+}
 _GROUP: Final = "podSetGroupName"
 _OWNER_KIND: Final = "kueue.x-k8s.io/job-owner-gvk"
 _OWNER_NAME: Final = "kueue.x-k8s.io/job-owner-name"
@@ -315,7 +321,7 @@ def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:
 
     Source: Kueue 0.19, PodSetTopologyRequest in workload_types.go, and IsExplicitlyRequestingTAS.
     """
-    slices = [key for key in _SLICES if request.get(key)]
+    slices = [key for key in SLICES if request.get(key)]
     unsupported = tuple(slices + [_GROUP] * bool(request.get(_GROUP)))
     for mode in _LEVELS:
         if request.get(mode):

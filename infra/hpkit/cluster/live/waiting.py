@@ -1,12 +1,16 @@
 """Explains as text why a task waits, from Kueue's conditions."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Queue, Task
 from hpkit.cluster.live.parse import number
+from hpkit.kueue.model import UNCONSTRAINED
+from hpkit.plan.capacity import INSTANCE_TYPE_KEY
+from hpkit.plan.pods import may_go_to
 from hpkit.text.formatting import amount
 
 __all__ = [
@@ -19,6 +23,7 @@ __all__ = [
     "preemptor",
     "preemptor_queue",
     "sized",
+    "topology_mismatch",
     "waiting_reason",
 ]
 
@@ -35,10 +40,14 @@ _NO_ROOM: Final = re.compile(
 _NO_FLAVOR: Final = re.compile(r"flavor \S+ doesn't match node affinity|untolerated taint .* in flavor")
 _NOT_COUNTED: Final = re.compile(r"resource (?P<resource>\S+) unavailable in ClusterQueue")
 # pkg/scheduler/flavorassigner/tas_flavorassigner.go, and pkg/cache/scheduler/tas_flavor_snapshot.go.
-_NO_TOPOLOGY: Final = re.compile(r'Flavor "(?P<flavor>[^"]+)" does not support TopologyAwareScheduling')
+_TOPOLOGY: Final = re.compile(
+    r'Flavor "(?P<flavor>[^"]+)" (?:does not support|supports (?P<only>only)) TopologyAwareScheduling'
+)
 _CROWDED: Final = re.compile(
     r'topology "[^"]+" (?:allows to fit only (?P<fit>\d+) out of|doesn\'t allow to fit any of) (?P<asked>\d+) pod'
 )
+_KEYS: Final = (INSTANCE_TYPE_KEY,)
+_NEVER: Final = "it can never run: "
 _FIRST_DECISION: Final = timedelta(seconds=30)
 # preemptionMessage of pkg/scheduler/preemption.
 _PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
@@ -100,7 +109,7 @@ def message_words(task: Task, now: datetime) -> str:
     if reserved is not None and reserved.status:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
-    words = _quota_words(message, placed=any(pods.topology for pods in task.pod_sets))
+    words = _quota_words(task, message)
     again = _eviction(task) or preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
@@ -118,7 +127,7 @@ def _undecided(task: Task, now: datetime) -> str:
     )
 
 
-def _quota_words(message: str, *, placed: bool) -> str:
+def _quota_words(task: Task, message: str) -> str:
     """Return the message's reason per flavor; if a request never fits, freed quota doesn't help."""
     never: dict[str, list[str]] = {}
     for match in _TOO_LARGE.finditer(message):
@@ -138,9 +147,9 @@ def _quota_words(message: str, *, placed: bool) -> str:
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
         )
     reasons = [words for each in never.values() for words in dict.fromkeys(each)]
-    return (
-        f"it can never run: it requests {', or '.join(reasons)}" if reasons else _topology_words(message, placed=placed)
-    )
+    if not reasons:
+        return _topology_words(task, message)
+    return "; ".join(filter(None, (f"{_NEVER}it requests {', or '.join(reasons)}", _mismatch(task, message))))
 
 
 def is_crowded(task: Task) -> bool:
@@ -149,10 +158,10 @@ def is_crowded(task: Task) -> bool:
     return reserved is not None and _CROWDED.search(reserved.message) is not None
 
 
-def _topology_words(message: str, *, placed: bool) -> str:
-    """Return the message's reason about nodes; placed: whether pods request to be close together."""
+def _topology_words(task: Task, message: str) -> str:
+    """Return the message's reason about nodes."""
     crowded = _CROWDED.search(message)
-    if crowded and not placed:
+    if crowded and not any(pods.topology for pods in task.pod_sets):
         return f"quota is free, but only {crowded['fit'] or 0} of {crowded['asked']} pods find a node with room"
     if crowded:
         return (
@@ -160,15 +169,39 @@ def _topology_words(message: str, *, placed: bool) -> str:
             "nodes, run `hpkit cluster status --topology`"
         )
     if not_counted := _NOT_COUNTED.search(message):
-        return f"it can never run: its queue doesn't count {not_counted['resource']}"
-    without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
-    if not without and _NO_FLAVOR.search(message):
-        return "it can never run: its node selector, affinity or tolerations exclude every flavor of its queue"
+        return f"{_NEVER}its queue doesn't count {not_counted['resource']}"
+    if mismatch := _mismatch(task, message):
+        return f"{_NEVER}{mismatch}"
+    if _NO_FLAVOR.search(message):
+        return f"{_NEVER}its node selector, affinity or tolerations exclude every flavor of its queue"
+    return ""
+
+
+def _mismatch(task: Task, message: str) -> str:
+    """Return the message's reason about flavors that the topology request of pods excludes; or "".
+
+    Kueue compares topologies before node selectors, so the message also names flavors to which the pods can't go. Task
+    governance names flavors after instance types.
+    """
+    closed = {
+        each["flavor"]: bool(each["only"])
+        for each in _TOPOLOGY.finditer(message)
+        if any(may_go_to(pods.spec, {INSTANCE_TYPE_KEY: each["flavor"]}, _KEYS) for pods in task.pod_sets)
+    }
+    return topology_mismatch(list(closed), asks=not any(closed.values())) if closed else ""
+
+
+def topology_mismatch(flavors: Sequence[str], *, asks: bool) -> str:
+    """Return why Kueue doesn't admit pods that could go to some flavors, and a fix; asks: they request a topology."""
+    names = " or ".join(flavors)
+    if asks:
+        return (
+            f"its pods request a topology, but EC2 reports no network position for {names}. Remove the topology "
+            "annotation, or select an instance type with network layers"
+        )
     return (
-        "it can never run: its pods request a topology, but EC2 reports no network position for "
-        f"{' or '.join(without)}. Remove the topology annotation, or select an instance type with network layers"
-        if without
-        else ""
+        f"its pods request no topology, and on {names}, the queue admits only pods that request one. Add the "
+        f'annotation `{UNCONSTRAINED}: "true"` to its pod template, or select another instance type'
     )
 
 

@@ -172,7 +172,9 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
         fewer = tuple(fewer_pods(simulation, task, never=True))
         if fewer:
             return replace(explanation, remedies=fewer)
-        return replace(explanation, holders=(), outlook=f"it can never run as it is: {never}")
+        # Kueue's own message can already say so.
+        is_said = "it can never run: " in explanation.job.reason
+        return replace(explanation, holders=(), outlook="" if is_said else f"it can never run as it is: {never}")
     places = Places(jobs, simulation)
     has_quota = simulation.runs(task)
     lacking = places.lacking(task, queue) if has_quota else ""

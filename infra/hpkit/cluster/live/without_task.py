@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final, cast
 
 from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
+from hpkit.cluster.live.waiting import topology_mismatch
 from hpkit.kueue.events import Event, simulator
 from hpkit.kueue.model import (
     Admission,
@@ -24,6 +25,7 @@ from hpkit.kueue.model import (
     ResourceQuota,
     Strategy,
     Workload,
+    open_flavors,
     per_unit,
 )
 from hpkit.plan.pods import may_go_to
@@ -84,14 +86,11 @@ class CohortSimulation:
         if asked - covered:
             return f"its queue doesn't count {', '.join(sorted(asked - covered))}"
         for pods in self._asked.pod_sets:
-            if not self._selected(pods, self._queue):
+            selected = self._selected(pods, self._queue)
+            if not selected:
                 return "its pods select or require nodes that no flavor of its queue has"
             if not self.flavors_of(pods, self._queue):
-                return (
-                    "its pods request a topology, but no flavor of its queue that fits them has one"
-                    if pods.topology
-                    else "its pods request no topology, but every flavor of its queue that fits them requires one"
-                )
+                return topology_mismatch(sorted(selected), asks=pods.topology is not None)
         return "the quota and borrow limit of its queue are too small for it"
 
     def runs(self, task: Task, *, without: str = "") -> bool:
@@ -217,16 +216,10 @@ class CohortSimulation:
         )
 
     def flavors_of(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
-        """Return the flavors that can also place pods with these topology requests.
-
-        Source: flavorassigner, checkPodSetAndFlavorMatchForTAS. If all flavors of a queue have a topology, pods without
-        a topology request are placed too.
-        """
-        details, flavors = self._observed.flavors, self._selected(pods, queue)
-        if all(name in details and details[name].topology for name, _ in queue.quotas):
-            return flavors
-        asks = pods.topology is not None
-        return frozenset(name for name in flavors if name not in details or details[name].topology == asks)
+        """Return the flavors of a queue that can also place pods with these topology requests."""
+        details = self._observed.flavors
+        topologies = {name: details[name].topology if name in details else None for name, _ in queue.quotas}
+        return self._selected(pods, queue) & open_flavors(topologies, asks=pods.topology is not None)
 
 
 def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:
