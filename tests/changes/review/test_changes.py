@@ -80,7 +80,7 @@ def test_the_advice_of_every_refusal_is_accepted_by_the_validator_and_sufficient
 @pytest.mark.slow
 @pytest.mark.parametrize("name", one_of(8, EDITS))
 def test_an_edit_is_judged_and_what_it_loses_is_said(name):
-    review, expected = review_in(EDITS, name), EDITS.changes[name]
+    review, expected = review_in(EDITS, name, quick=False), EDITS.changes[name]
     assert review.verdict == expected.verdict
     assert_says(review, expected)
     assert_sufficient(*EDITS.sides(name), review)
@@ -92,7 +92,7 @@ def test_without_recording_no_loss_is_ok_either(name):
 
 
 def test_a_comment_shortens_what_is_lost_and_keeps_the_advice():
-    said = html.unescape(as_markdown(review_in(EDITS, "another-name-of-the-organization")))
+    said = html.unescape(as_markdown(review_in(EDITS, "another-name-of-the-organization", quick=False)))
     lines = [line for line in said.splitlines() if "the HyperPod cluster acme will be replaced" in line]
     assert lines
     for line in lines:
