@@ -145,13 +145,17 @@ class Clouds:
 def _delete_clusters(live: Live) -> None:
     for quota in live.quotas().values():
         live.sm.delete_compute_quota(ComputeQuotaId=quota["ComputeQuotaId"])
+    # A policy can only be deleted without quotas.
+    eventually(lambda: not live.quotas(), "quotas are gone")
     for policy in live.policies():
         live.sm.delete_cluster_scheduler_config(ClusterSchedulerConfigId=policy["ClusterSchedulerConfigId"])
-    eventually(lambda: not live.quotas() and not live.policies(), "quotas and policies are gone")
+    eventually(lambda: not live.policies(), "policies are gone")
     for cluster in live.sm.list_clusters()["ClusterSummaries"]:
         live.sm.delete_cluster(ClusterName=cluster["ClusterName"])
     eventually(lambda: not live.sm.list_clusters()["ClusterSummaries"], "the clusters are gone")
     eks = live.client("eks")
     for name in eks.list_clusters()["clusters"]:
+        if eks.describe_cluster(name=name)["cluster"]["deletionProtection"]:
+            eks.update_cluster_config(name=name, deletionProtection=False)
         eks.delete_cluster(name=name)
     eventually(lambda: not eks.list_clusters()["clusters"], "the EKS clusters are gone")

@@ -43,12 +43,16 @@ gc.set_threshold(100_000, 20, 50)
 # In tests, an API server spends half its time on garbage collection to stay small, as it should on a user's machine. A
 # test's cloud lives only minutes, so the API server and Pulumi may use more memory.
 os.environ.setdefault("GOGC", "off")
-os.environ.setdefault("GOMEMLIMIT", "800MiB")
+os.environ.setdefault("GOMEMLIMIT", "1200MiB")
 
 # How fast examples are generated depends on the machine's load, not on the code. By day, each run has the same
-# examples, so that a failure is the change's; the nightly run draws others.
+# examples, so that a failure is the change's; the nightly run draws others, and twice as many.
 settings.register_profile(
-    "unhurried", deadline=None, derandomize=not NIGHTLY, suppress_health_check=[HealthCheck.too_slow]
+    "unhurried",
+    deadline=None,
+    derandomize=not NIGHTLY,
+    max_examples=100 if NIGHTLY else 50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("unhurried")
 

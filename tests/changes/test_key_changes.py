@@ -24,11 +24,11 @@ FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.ya
 NAME_OF_GROUP = "cluster.instanceGroups[].name"
 
 
-class EveryEighth:
-    """A fixed eighth of all keys, including the one that deletes a group with nodes."""
+class EverySixteenth:
+    """A fixed sixteenth of all keys, including the one that deletes a group with nodes."""
 
     def __contains__(self, key: str) -> bool:
-        return key == NAME_OF_GROUP or zlib.crc32(key.encode()) % 8 == 0
+        return key == NAME_OF_GROUP or zlib.crc32(key.encode()) % 16 == 0
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def edits():
     # Leftovers of hundreds of recordings are checked once at the end, not after each.
     gc.disable()
     try:
-        return [each for file in FILES for each in outcomes(file, None if NIGHTLY else EveryEighth())]
+        return [each for file in FILES for each in outcomes(file, None if NIGHTLY else EverySixteenth())]
     finally:
         gc.enable()
 

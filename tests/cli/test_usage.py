@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, UnauthorizedSSOTokenError
@@ -243,42 +244,40 @@ def test_a_region_that_the_price_list_lacks_keeps_its_prices(refresh, monkeypatc
     assert refresh.file.read_bytes() == written
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}, "GetProducts"),
-            "pricing:GetProducts: AccessDeniedException: not authorized. Allow pricing:GetProducts to the caller.",
-        ),
-        (
-            ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetProducts"),
-            "These credentials have expired: log in again",
-        ),
-        (
-            ClientError({"Error": {"Code": "ExpiredNextTokenException", "Message": "expired"}}, "GetProducts"),
-            "ExpiredNextTokenException: expired. Run it again in a minute.",
-        ),
-        (UnauthorizedSSOTokenError(), "These credentials have expired: log in again"),
-        (
-            ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetProducts"),
-            "Rate exceeded. Run it again in a minute.",
-        ),
-        (KeyboardInterrupt(), "interrupted"),
-    ],
-)
-def test_a_failure_names_its_fix_and_leaves_the_old_file(refresh, monkeypatch, error, message):
+FAILURES = [
+    (
+        ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}, "GetProducts"),
+        "pricing:GetProducts: AccessDeniedException: not authorized. Allow pricing:GetProducts to the caller.",
+    ),
+    (
+        ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetProducts"),
+        "These credentials have expired: log in again",
+    ),
+    (
+        ClientError({"Error": {"Code": "ExpiredNextTokenException", "Message": "expired"}}, "GetProducts"),
+        "ExpiredNextTokenException: expired. Run it again in a minute.",
+    ),
+    (UnauthorizedSSOTokenError(), "These credentials have expired: log in again"),
+    (
+        ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetProducts"),
+        "Rate exceeded. Run it again in a minute.",
+    ),
+    (KeyboardInterrupt(), "interrupted"),
+]
+
+
+def test_a_failure_names_its_fix_and_leaves_the_old_file(refresh, monkeypatch):
     refresh()
     written = refresh.file.read_bytes()
-
-    def fail(*_args, **_params):
-        raise error
-
-    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", fail)
-    done = refresh()
-    assert done.returncode == (130 if isinstance(error, KeyboardInterrupt) else 1)
-    assert message in done.stderr
-    assert refresh.file.read_bytes() == written
-    assert not list(refresh.file.parent.glob(".*"))
+    call = Mock()
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", call)
+    for error, message in FAILURES:
+        call.side_effect = error
+        done = refresh()
+        assert done.returncode == (130 if isinstance(error, KeyboardInterrupt) else 1)
+        assert message in done.stderr
+        assert refresh.file.read_bytes() == written
+        assert not list(refresh.file.parent.glob(".*"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sources": {}, "prices": [{"region": "us-east-1"}]}'])

@@ -1,7 +1,7 @@
 """What a review contains for a change: every loss is named, and the verdict is OK only without losses.
 
 changes.yaml has changes of the size of a pull request, and edits.yaml has single edits. Recording an edit takes half a
-second, so each run tries an eighth of the edits, and the nightly run all of them.
+second, so each run tries a sixteenth of the edits, and the nightly run all of them.
 """
 
 import html
@@ -78,7 +78,7 @@ def test_the_advice_of_every_refusal_is_accepted_by_the_validator_and_sufficient
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_of(8, EDITS))
+@pytest.mark.parametrize("name", one_of(16, EDITS))
 def test_an_edit_is_judged_and_what_it_loses_is_said(name):
     review, expected = review_in(EDITS, name, quick=False), EDITS.changes[name]
     assert review.verdict == expected.verdict
