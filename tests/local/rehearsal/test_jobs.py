@@ -35,19 +35,13 @@ def test_a_task_is_a_job_of_its_team_that_waits_for_kueue():
     }
 
 
-@pytest.mark.parametrize(
-    ("request_", "annotation"),
-    [
-        (TopologyRequest("required", "layer"), {"kueue.x-k8s.io/podset-required-topology": "layer"}),
-        (TopologyRequest("preferred", "layer"), {"kueue.x-k8s.io/podset-preferred-topology": "layer"}),
-        (TopologyRequest("unconstrained"), {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}),
-        (None, {}),
-    ],
-)
-def test_how_close_its_pods_must_be_stands_on_them(request_, annotation):
+@pytest.mark.parametrize(("mode", "value"), [("required", "layer"), ("preferred", "layer"), ("unconstrained", "true")])
+def test_how_close_its_pods_must_be_stands_on_them(mode, value):
     for flavor, of_type in (("ml.g5.12xlarge", {}), ("ml.p5.48xlarge", {UNCONSTRAINED: "true"})):
-        job = job_of(workload(topology=request_, flavors=frozenset({flavor})), 1, priority_class=None)
-        assert job["spec"]["template"]["metadata"]["annotations"] == (annotation or of_type)
+        asked = TopologyRequest(mode, None if mode == "unconstrained" else value)
+        for request_, annotations in ((asked, {f"kueue.x-k8s.io/podset-{mode}-topology": value}), (None, of_type)):
+            job = job_of(workload(topology=request_, flavors=frozenset({flavor})), 1, priority_class=None)
+            assert job["spec"]["template"]["metadata"]["annotations"] == annotations
 
 
 def test_a_job_runs_while_kueue_lets_it_and_no_longer():

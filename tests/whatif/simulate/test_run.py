@@ -11,6 +11,7 @@ from hpkit.errors import InputError
 from hpkit.project import load_stack
 from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
+from tests.builders import group, ranked_handson
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[3]
@@ -234,6 +235,16 @@ def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, t
         simulate(plan, open_scenario(file))
     report = simulate(plan, open_scenario(file), lenient=True)
     assert report.team("pretraining").never_tasks == ("a",)
+
+
+def test_a_task_without_a_placement_is_placed_anywhere_if_its_queue_has_other_types(tmp_path):
+    file = tmp_path / "s.yaml"
+    task = "{{name: {0}, team: john, priority: training, instanceType: {0}, count: 2, run: 1h}}"
+    kinds = ("ml.p5.48xlarge", "ml.g5.12xlarge")
+    file.write_text(TOPOLOGY.replace("KIND", kinds[0]) + f"tasks: [{', '.join(map(task.format, kinds))}]\n")
+    allocations = {"john": [{"instanceType": each, "count": 2} for each in kinds], "smith": []}
+    report = simulate(ranked_handson(group("p5", kinds[0], 2), allocations=allocations), open_scenario(file))
+    assert [each.admitted for each in report.tasks] == [0, 0]
 
 
 def test_a_stack_with_topology_and_a_scenario_without_it_is_a_warning(tmp_path):

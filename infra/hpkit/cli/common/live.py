@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -88,6 +89,10 @@ def observe(
     )
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)
+    if plan.manages_topology and not plan.topology_aware_scheduling:
+        # Kueue ignores topologies, of flavors and in requests.
+        flavors = {name: replace(each, topology=None) for name, each in observed.flavors.items()}
+        return replace(observed, flavors=flavors)
     return observed
 
 

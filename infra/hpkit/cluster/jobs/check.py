@@ -452,8 +452,9 @@ class _Job:
             yield self._say(
                 (*path, names[0]),
                 "topology",
-                f"{self._plan.stack} doesn't schedule by topology, so the pods may never be placed",
+                f"{self._plan.stack} doesn't schedule by topology, so Kueue ignores the annotation",
                 "Remove the annotation, or set governance.topologyAwareScheduling",
+                severity="warning",
             )
 
     def _types(self) -> Iterator[JobFinding]:

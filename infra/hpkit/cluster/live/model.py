@@ -213,11 +213,14 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A ResourceFlavor: the labels of its nodes, whether a topology places its pods, and the tolerations they get."""
+    """A ResourceFlavor: the labels of its nodes, whether a topology places its pods, and the tolerations they get.
+
+    topology: None if it doesn't matter.
+    """
 
     name: str
     labels: Mapping[str, str]
-    topology: bool
+    topology: bool | None
     tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
