@@ -476,7 +476,7 @@ def test_external_diff_programs_of_the_repository_never_run(repository):
 
 
 def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repository, monkeypatch):
-    """An instance of the local cloud has one stack; a stack without an instance is an error only in its own preview."""
+    """An instance of the local cloud has one stack; a stack without an instance isn't previewed."""
     two = acme(2)
     two["environments"]["prod"] = copy.deepcopy(two["environments"]["dev"])
     repository.write("stacks/acme.yaml", two)
@@ -495,5 +495,5 @@ def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repos
     monkeypatch.setattr("hpkit.cli.organization.review.extension", lambda _: environment_of)
     monkeypatch.setattr("hpkit.cli.organization.review_preview.run_preview", preview)
     stacks = json.loads(repository.run("--preview", "--format", "json").stdout)["stacks"]
-    problems = {each["stack"]: each["preview"]["problems"] for each in stacks}
-    assert problems == {"acme-dev": ["acme-dev on acme-dev"], "acme-prod": ["no instance has acme-prod"]}
+    found = [(each["stack"], each["preview"]["ran"], *each["preview"]["problems"]) for each in stacks]
+    assert found == [("acme-dev", True, "acme-dev on acme-dev"), ("acme-prod", False, "no instance has acme-prod")]

@@ -41,16 +41,7 @@ from hpkit.plan.model import (
 )
 from hpkit.plan.principals import admits, made_role_arn, member_role_of
 
-__all__ = [
-    "OWN_TAGS",
-    "ZONE_KEY",
-    "derive",
-    "derive_all",
-    "instances_of",
-    "quotas_of",
-    "share_of",
-    "unallocated",
-]
+__all__ = ["OWN_TAGS", "ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of", "unallocated"]
 
 # Endpoints that a cluster without internet requires. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to
 # them: ssm. For pod identity and the Kubernetes API: eks-auth, eks. For operators: sagemaker.api. For keys and metrics:

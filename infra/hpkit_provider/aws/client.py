@@ -21,15 +21,7 @@ from hpkit_provider.aws.errors import classify, rejected
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RejectedError
 
-__all__ = [
-    "ClientSettings",
-    "Document",
-    "SageMakerApi",
-    "live_tags",
-    "operation_name",
-    "set_tags",
-    "settings_from",
-]
+__all__ = ["ClientSettings", "Document", "SageMakerApi", "live_tags", "operation_name", "set_tags", "settings_from"]
 
 Document = dict[str, Any]  # an operation's input or output, in the API's format
 

@@ -243,19 +243,7 @@ RESOURCES: Final = {
                 _output("failureReason"),
             ),
         ),
-        ResourceTable(
-            name="Readiness",
-            operation="",
-            replacing=frozenset(),
-            extra=_READINESS,
-            outputs=(),
-        ),
-        ResourceTable(
-            name="ChangeGuard",
-            operation="",
-            replacing=frozenset(),
-            extra=_GUARDED,
-            outputs=(),
-        ),
+        ResourceTable(name="Readiness", operation="", replacing=frozenset(), extra=_READINESS, outputs=()),
+        ResourceTable(name="ChangeGuard", operation="", replacing=frozenset(), extra=_GUARDED, outputs=()),
     )
 }

@@ -15,16 +15,7 @@ from hpkit_provider.engine.values import Props
 from hpkit_provider.schema.declarations import RESOURCES
 from hpkit_provider.schema.field import Behavior, Field, ResourceTable
 
-__all__ = [
-    "RESOURCES",
-    "Field",
-    "ResourceTable",
-    "from_api",
-    "service_model",
-    "table",
-    "to_api",
-    "value_to_api",
-]
+__all__ = ["RESOURCES", "Field", "ResourceTable", "from_api", "service_model", "table", "to_api", "value_to_api"]
 
 _KINDS: Final = {
     "structure": "object",

@@ -12,16 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-__all__ = [
-    "ACTIONS",
-    "MACHINES",
-    "Machine",
-    "Service",
-    "action",
-    "declare",
-    "service_names",
-    "services",
-]
+__all__ = ["ACTIONS", "MACHINES", "Machine", "Service", "action", "declare", "service_names", "services"]
 
 _PACKAGE = "hpkit_local.aws.services"
 

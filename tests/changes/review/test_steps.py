@@ -199,11 +199,13 @@ def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(projec
 @pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.timeout(1800)
-def test_a_real_preview_that_fails_has_problems_and_no_traceback(project):
+def test_a_real_preview_that_fails_has_problems_and_no_traceback_and_leaves_no_file(project):
+    project.run("stack", "init", "other")
+    (settings := project.folder / "Pulumi.other.yaml").unlink()
     (project.folder / "__main__.py").write_text("import pulumi\nraise pulumi.RunError('no room for it')\n")
-    assert any("no room for it" in problem for problem in previewed(project).problems)
-    (problem,) = previewed(project, stack="nobody").problems
-    assert "nobody" in problem
+    assert any("no room for it" in problem for problem in previewed(project, stack="other").problems)
+    assert not settings.exists()
+    assert "pulumi stack init nobody" in previewed(project, stack="nobody").problems[0]
 
 
 def names(preview):

@@ -404,7 +404,9 @@ def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:
     if preview is None:
         return []
     verdicts: list[tuple[Verdict, str]] = []
-    if preview.problems:
+    if preview.problems and not preview.ran:
+        verdicts.append(("attention", f"not previewed: {preview.problems[0]}"))
+    elif preview.problems:
         verdicts.append(("blocked", f"the preview fails: {preview.problems[0]}"))
     for action in ("replace", "delete"):
         steps = preview.of(action)

@@ -138,11 +138,15 @@ class PreviewStep:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The result of `pulumi preview` for a stack; problems are its errors, empty if it succeeded."""
+    """The result of `pulumi preview` for a stack; problems are its errors, empty if it succeeded.
+
+    ran: false if the stack couldn't be previewed, for example because it doesn't exist; problems explain why.
+    """
 
     steps: tuple[PreviewStep, ...]
     unchanged: int
     problems: tuple[str, ...]
+    ran: bool = True
 
     def of(self, action: str) -> tuple[PreviewStep, ...]:
         """Return the steps of one action."""

@@ -128,7 +128,7 @@ def headline(review: Review) -> str:
     blocking = [risk for stack in review.stacks for risk in stack.risks if risk.verdict == "blocked"]
     # The program checks the file first: errors of the base are then the only cause of a failed preview.
     old = [rule_and_path(each) for findings in changes for each in findings.remaining if each.severity == "error"]
-    problems = [" ".join(stack.preview.problems) for stack in review.stacks if stack.preview is not None]
+    problems = [" ".join(stack.preview.problems) for stack in review.stacks if stack.preview and stack.preview.ran]
     failing = [text for text in problems if text and not any(each in text for each in old)]
     new = [each for findings in changes for each in findings.new if each.severity == "error"]
     if review.verdict == "blocked" and not (new or blocking or failing):
@@ -447,11 +447,12 @@ def _names(urns: Sequence[str]) -> str:
 def preview_lines(preview: Preview) -> Iterator[str]:
     """Return a preview's result: its errors, one line per resource, and how many are unchanged."""
     for problem in preview.problems:
-        yield f"error: {problem}"
+        yield f"{'error' if preview.ran else 'not previewed'}: {problem}"
     for step in preview.steps:
         changed = f" ({', '.join(step.properties)})" if step.properties else ""
         yield f"{step.action} {step.type} {step.name}{changed}"
-    yield f"{plural(preview.unchanged, 'resource')} unchanged"
+    if preview.unchanged or not preview.problems:
+        yield f"{plural(preview.unchanged, 'resource')} unchanged"
 
 
 def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:

@@ -135,7 +135,7 @@ def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
         try:
             own = _environment_of(name, folder, environment)
         except ToolError as error:
-            previews[name] = Preview((), 0, (str(error),))
+            previews[name] = Preview((), 0, (str(error),), ran=False)
         else:
             previews[name] = run_preview(name, folder, own)
     return previews
