@@ -70,6 +70,8 @@ tools: install
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 unit: install tools
+	@# Otherwise each worker would compile everything when it starts.
+	$(BIN)/python -m compileall -q -j 0 infra local whatif generate policies tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
 # Fails if a generated page doesn't match its sources.

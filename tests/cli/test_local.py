@@ -14,13 +14,13 @@ from hpkit.errors import ToolError
 from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.local_cloud import LocalCloud, exclusive
-from hpkit_local.toolchain import TOOL_NAMES, TOOLS
+from hpkit_local.toolchain import TOOLS
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.cli.test_validate import hpkit as process
 from tests.documents import document
-from tests.running import eventually, get_tools
+from tests.running import eventually
 
 SECONDS = 240
 PARTS = [*("aws", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"), *("kueue", "kwok")]
@@ -34,45 +34,41 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tools():
-    get_tools(*TOOL_NAMES)
-
-
-@pytest.fixture(scope="module")
-def up(tools, repository):
-    """Start an instance named cli with the command."""
-    try:
-        yield hpkit("local", "start", "--name", "cli", "--latency-factor", "0", cwd=repository)
-    finally:
-        hpkit("local", "reset", "--yes", "--name", "cli", cwd=repository)
+def around(instance):
+    """Return the folder around the running cloud `shared`, as a repository."""
+    root = instance.folder.parents[1]
+    (root / "Pulumi.yaml").write_text("name: hpkit\n")
+    return root
 
 
 def marked(test):
     return pytest.mark.cluster(pytest.mark.timeout(900)(test))
 
 
+# tests/test_walk.py starts one from nothing.
 @marked
-def test_start_says_what_is_healthy_and_how_to_use_it(up):
-    assert up.returncode == 0, up.stderr
-    assert sorted(up.stderr.splitlines()) == [f"{part}: healthy" for part in PARTS]
-    assert up.stdout.endswith(f'to use it: eval "$({HPKIT} local env --name cli)"\n')
+def test_start_says_what_is_healthy_and_how_to_use_it(around):
+    start = hpkit("local", "start", "--name", "shared", cwd=around)
+    assert start.returncode == 0, start.stderr
+    assert sorted(start.stderr.splitlines()) == [f"{part}: healthy" for part in PARTS]
+    assert start.stdout.endswith(f'to use it: eval "$({HPKIT} local env --name shared)"\n')
 
 
 @marked
-def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, repository):
+def test_status_names_every_part_with_process_and_port_and_what_it_takes(around):
     status: dict = {}
 
     def have_worked():
-        answer = hpkit("local", "status", "--name", "cli", "--format", "json", cwd=repository)
+        answer = hpkit("local", "status", "--name", "shared", "--format", "json", cwd=around)
         assert answer.returncode == 0
         status.update(json.loads(answer.stdout))
         return all(part["cpuSeconds"] > 0 for part in [*status["parts"], status["supervisor"]])
 
     # The kernel counts in hundredths of a second, and a part that just started may have used less.
     eventually(have_worked, "every part has used processor time")
-    assert (status["name"], status["running"], status["stacks"]) == ("cli", True, [])
+    assert (status["name"], status["running"], status["stacks"]) == ("shared", True, [])
     assert [(part["part"], part["state"]) for part in status["parts"]] == [(name, "healthy") for name in PARTS]
-    ports = LocalCloud.named("cli", root=repository).ports()
+    ports = LocalCloud.named("shared", root=around).ports()
     assert status["parts"][0]["port"] == ports["aws"]
     everything = [*status["parts"], status["supervisor"]]
     for part in everything:
@@ -81,8 +77,8 @@ def test_status_names_every_part_with_process_and_port_and_what_it_takes(up, rep
         assert part["cpuSeconds"] > 0
     assert status["total"]["memoryBytes"] == sum(part["memoryBytes"] for part in everything)
     assert status["total"]["cpuSeconds"] == pytest.approx(sum(part["cpuSeconds"] for part in everything), abs=0.1)
-    first, head, *table = hpkit("local", "status", "--name", "cli", cwd=repository).stdout.splitlines()
-    assert first == "cli: no stack"
+    first, head, *table = hpkit("local", "status", "--name", "shared", cwd=around).stdout.splitlines()
+    assert first == "shared: no stack"
     assert head.split() == ["part", "state", "pid", "port", "restarts", "memory", "cpu"]
     assert [line.split()[0] for line in table] == [*PARTS, "supervisor", "total"]
     assert all(line.split()[1] == "healthy" for line in table[: len(PARTS)])
@@ -118,15 +114,15 @@ SCRIPTS = {
 @pytest.mark.parametrize(
     "shell", [pytest.param(name, marks=pytest.mark.nightly if name == "sh" else ()) for name in SCRIPTS]
 )
-def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, shell):
+def test_a_shell_takes_the_variables_over_and_gives_them_back(around, shell):
     executable = shutil.which(shell)
     if executable is None:
         pytest.skip(f"there is no {shell} here")
-    *head, use, back = [line.format(env=f"{HPKIT} local env --name cli") for line in SCRIPTS[shell]]
+    *head, use, back = [line.format(env=f"{HPKIT} local env --name shared") for line in SCRIPTS[shell]]
     show = f'{sys.executable} -c "{SHOW}"'
     answer = subprocess.run(
         [executable, "-c", "\n".join([*head, use, use, show, "command -v hpkit", back, show])],
-        cwd=repository,
+        cwd=around,
         env={**os.environ, **BEFORE},
         capture_output=True,
         text=True,
@@ -135,16 +131,14 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, sh
     assert (answer.returncode, answer.stderr) == (0, "")
     inside, command, after = answer.stdout.splitlines()
     inside, after = json.loads(inside), json.loads(after)
-    instance = LocalCloud.named("cli", root=repository)
+    instance = LocalCloud.named("shared", root=around)
     assert inside["KUBECONFIG"] == str(instance.kubeconfig)
     local = {"AWS_REGION": "us-west-2", "AWS_DEFAULT_REGION": "us-west-2", "AWS_SECRET_ACCESS_KEY": "local"}
     assert inside.items() >= local.items()
     assert command == str(HPKIT)
     untouched = {name: {**os.environ, **BEFORE}.get(name) for name in after}
     assert after == untouched
-    assert (
-        BEFORE["AWS_SECRET_ACCESS_KEY"] not in hpkit("local", "env", "--name", "cli", cwd=repository, **BEFORE).stdout
-    )
+    assert BEFORE["AWS_SECRET_ACCESS_KEY"] not in hpkit("local", "env", "--name", "shared", cwd=around, **BEFORE).stdout
 
 
 @pytest.mark.parametrize(
@@ -163,14 +157,14 @@ def test_the_shell_is_that_of_the_user(monkeypatch, shell, known, use):
 
 
 @marked
-def test_env_as_json_is_what_a_program_would_set(up, repository):
-    variables = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)[
+def test_env_as_json_is_what_a_program_would_set(around):
+    variables = json.loads(hpkit("local", "env", "--name", "shared", "--format", "json", cwd=around).stdout)[
         "variables"
     ]
-    ports = LocalCloud.named("cli", root=repository).ports()
+    ports = LocalCloud.named("shared", root=around).ports()
     assert variables["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
     assert variables["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
-    unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)["variables"]
+    unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=around).stdout)["variables"]
     assert unset == dict.fromkeys(variables)
 
 

@@ -430,8 +430,7 @@ def destroy(up, repository, *arguments, answer=""):
     )
 
 
-@pytest.mark.platform(taken_away=2)
-def test_only_a_confirmed_destroy_deletes_the_stack_and_it_leaves_nothing(up, repository, live, clouds):
+def test_an_unconfirmed_destroy_deletes_nothing(up, repository, live):
     before = live.everything()
     refused = up.run("destroy", "--yes", "--skip-preview", check=False)
     assert refused.returncode != 0
@@ -442,6 +441,12 @@ def test_only_a_confirmed_destroy_deletes_the_stack_and_it_leaves_nothing(up, re
     for text in ("gpu: 4 × ml.g5.12xlarge", "the quotas of 2 teams: john, smith", "the VPC: vpc-"):
         assert text in refused.stdout
     assert live.everything() == before
+
+
+# By day, tests/test_walk.py destroys a stack.
+@pytest.mark.nightly
+@pytest.mark.platform(taken_away=2)
+def test_a_confirmed_destroy_deletes_the_stack_and_leaves_nothing(up, repository, clouds):
     done = destroy(up, repository, "--", "--skip-preview", *up.settings_options, answer="handson-dev\n")
     assert done.returncode == 0, done.stdout + done.stderr
     eventually(clouds.is_empty, "everything is deleted")
