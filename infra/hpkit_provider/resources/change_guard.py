@@ -13,7 +13,7 @@ from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.resources.handler import ResourceDiff
 from hpkit_provider.resources.state_only import StateOnlyHandler
 
-__all__ = ["ChangeGuardHandler"]
+__all__ = ["ChangeGuardHandler", "rejection"]
 
 _GONE = "is no longer in the program"
 
@@ -27,15 +27,8 @@ class ChangeGuardHandler(StateOnlyHandler):
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
         """Compare; what would be lost, or a version that is skipped, is an error unless it is allowed."""
-        skipped = _skipped(old.get("version"), new.get("version"))
-        if skipped:
-            raise RejectedError(f"{new['subject']}: {skipped}")
-        _reject_moved(old.get("fixed", {}), new)
-        lost = _lost(old, new)
-        allowed = _allowed_names(new.get("allowReplace"))
-        first = _still_protected(lost, old, new)
-        if lost.keys() - allowed or first:
-            raise RejectedError(_rejection(lost, first, old, new))
+        if reason := rejection(old, new):
+            raise RejectedError(reason)
         return super().diff(old, new, state)
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
@@ -58,6 +51,17 @@ class ChangeGuardHandler(StateOnlyHandler):
         return warnings
 
 
+def rejection(old: Props, new: Props) -> str:
+    """Return why a guard rejects a change of its inputs, or ""."""
+    if skipped := _skipped(old.get("version"), new.get("version")):
+        return f"{new['subject']}: {skipped}"
+    if moved := _moved(old.get("fixed", {}), new):
+        return moved
+    lost = _lost(old, new)
+    first = _still_protected(lost, old, new)
+    return _rejection(lost, first, old, new) if lost.keys() - _allowed_names(new.get("allowReplace")) or first else ""
+
+
 def _lost(old: Props, new: Props) -> dict[str, str]:
     """Return what is lost, by name: previous and new value.
 
@@ -72,8 +76,8 @@ def _lost(old: Props, new: Props) -> dict[str, str]:
     }
 
 
-def _reject_moved(old: Props, new: Props) -> None:
-    """Raise RejectedError for a VPC or instance groups whose place changes; an added or removed one isn't a change."""
+def _moved(old: Props, new: Props) -> str:
+    """Return why a VPC or instance groups can't change their place, or ""; an added or removed one isn't a change."""
     places, subject = new.get("fixed", {}), new["subject"]
     moved = [
         f"{name}: {old[name]} becomes {places[name]}"
@@ -81,7 +85,7 @@ def _reject_moved(old: Props, new: Props) -> None:
         if old[name] != places[name]
     ]
     if not moved:
-        return
+        return ""
     if any(change.startswith("network: ") for change in moved):
         problem = "an EKS cluster can't move to another VPC"
         remedy = (
@@ -96,7 +100,7 @@ def _reject_moved(old: Props, new: Props) -> None:
             f", or rename {names}, which deletes {names} and starts new groups in the new place: "
             f"{to_allow(allowed, where=_where(new))}; remove this afterward"
         )
-    raise RejectedError("\n  ".join([f"{subject}: {problem}:", *moved]) + f"\nTo fix: revert the change{remedy}.")
+    return "\n  ".join([f"{subject}: {problem}:", *moved]) + f"\nTo fix: revert the change{remedy}."
 
 
 def _verbs(lost: dict[str, str]) -> list[str]:

@@ -209,8 +209,11 @@ def _uses_existing_eks(stack: str, root: Path) -> bool:
     return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
 
-def _run(ready: Stack, verb: str, target: _Target) -> None:
-    """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed."""
+def _run(ready: Stack, verb: str, target: _Target, plan: Plan | None = None) -> None:
+    """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed.
+
+    plan: of the change, so that a rejected one is reported with all reasons.
+    """
     stack, extra = target.stack, target.extra
     if target.verbose or _PRINTS.intersection(extra):
         if ready.run(verb, *extra):
@@ -224,6 +227,11 @@ def _run(ready: Stack, verb: str, target: _Target) -> None:
     for line in progress.rows():
         click.echo(line)
     if code:
+        if plan is not None and any("To fix: " in line for line in lines):
+            from hpkit_local.cli.local_rejected import also_rejected
+            from hpkit_local.cloud import resources_of
+
+            lines[-1:-1] = [f"error: {each}" for each in also_rejected(resources_of(target.cloud, stack), plan, lines)]
         raise ToolError("\n".join(lines).removeprefix("error: ") or f"`pulumi {verb}` failed")
     progress.record()
     for line in lines:
@@ -258,7 +266,7 @@ def _up(target: _Target, plugins: str) -> None:
     to_stderr(f"stack {stack} on the local cloud {cloud.name}")
     with _ready("up", target, plan, plugins) as ready:
         was_up = bool(stacks_up(cloud))
-        _run(ready, "up", target)
+        _run(ready, "up", target, plan)
         if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.
             control.take_kubernetes(cloud, plan.spec.eks.version, say=to_stderr)
@@ -279,8 +287,9 @@ def _looking(verb: str, help_text: str) -> click.Command:
     @click.command(verb, help=help_text)
     @_of_stack
     def command(target: _Target) -> None:
-        with _ready(verb, target, _plan(target.stack, target.root)) as ready:
-            _run(ready, verb, target)
+        plan = _plan(target.stack, target.root)
+        with _ready(verb, target, plan) as ready:
+            _run(ready, verb, target, plan)
 
     return command
 

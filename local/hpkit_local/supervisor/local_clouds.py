@@ -23,6 +23,7 @@ __all__ = [
     "local_clouds",
     "overviews",
     "reads_of",
+    "resources_of",
     "stacks_of",
     "stacks_up",
     "the_only",
@@ -63,14 +64,15 @@ def stacks_up(cloud: LocalCloud) -> list[StackThere]:
 
 def reads_of(cloud: LocalCloud, stack: str) -> frozenset[str]:
     """Return the URNs of what the stack's program only reads, as of the last change of the stack."""
+    return frozenset(str(each["urn"]) for each in resources_of(cloud, stack) if each.get("external"))
+
+
+def resources_of(cloud: LocalCloud, stack: str) -> list[dict[str, Any]]:
+    """Return the resources in a stack's state; none if it can't be read."""
     for file in (cloud.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
         with suppress(*_UNREADABLE):
-            return frozenset(str(each["urn"]) for each in _resources(file) if each.get("external"))
-    return frozenset()
-
-
-def _resources(file: Path) -> list[dict[str, Any]]:
-    return _latest(file).get("resources") or []
+            return _latest(file).get("resources") or []
+    return []
 
 
 def _latest(file: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.derive import derive
 from hpkit_local.cli.local_env import stack_environment
+from hpkit_local.cli.local_rejected import rejections
 from hpkit_local.processes import identify
 from hpkit_local.supervisor.existing import create_existing
 from hpkit_local.supervisor.local_cloud import LocalCloud, State
@@ -54,6 +55,24 @@ def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
         StackThere("reads", 1, "eu-west-1"),
     ]
     assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "imported", "reads"]
+
+
+def test_a_rejected_change_has_every_reason_that_the_file_decides():
+    gpu = {"instanceGroups": [{"instanceGroupName": "gpu", "instanceCount": 4, "instanceType": "ml.g5.xlarge"}]}
+    before = {
+        ("hyperpod:index:ChangeGuard", "keep-eks"): {"subject": "EKS", "version": "1.35"},
+        ("hyperpod:index:ChangeGuard", "keep-parts"): {"subject": "dev", "parts": {"teams/nlp": "nlp"}},
+        ("hyperpod:index:ChangeGuard", "keep"): {"subject": "dev", "identity": {"vpc": "vpc-1"}},
+        ("hyperpod:index:Cluster", "cluster"): gpu,
+    }
+    after = ({"version": "1.34"}, {"parts": {}}, {"identity": {"vpc": "vpc-2"}}, {"instanceGroups": []})
+    new = {key: {**before[key], **changed} for key, changed in zip(before, after, strict=True)}
+    state = [{"type": kind, "urn": f"urn::{name}", "inputs": inputs} for (kind, name), inputs in before.items()]
+    version, team, groups = rejections(state, new, "environments.dev")
+    assert "1.35 can't be downgraded" in version
+    assert "teams/nlp: nlp is no longer in the program" in team
+    assert "gpu (4 × ml.g5.xlarge)" in groups
+    assert not list(rejections(state, before, "environments.dev"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])
