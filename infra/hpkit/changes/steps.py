@@ -127,17 +127,8 @@ class _Run:
             made_up = self._made_up(old, name, difference.before, self._old) or self._made_up(
                 new, name, difference.after, self._new
             )
-            causes.append(
-                Cause(
-                    difference.path,
-                    difference.place,
-                    difference.before,
-                    difference.after,
-                    because,
-                    difference.replaces,
-                    made_up,
-                )
-            )
+            sides = difference.before, difference.after
+            causes.append(Cause(difference.path, difference.place, *sides, because, difference.replaces, made_up))
         return tuple(causes)
 
     @staticmethod
@@ -235,7 +226,7 @@ def describe(cause: Cause) -> str:
         return f"{place_text(cause.place)} known only later"
     if cause.made_up or not is_plain(cause.place, cause.before, cause.after):
         return place_text(cause.place)
-    return f"{cause.place} {value_text(cause.before)} → {value_text(cause.after)}"
+    return f"{cause.place} {value_text(cause.before, cause.place)} → {value_text(cause.after, cause.place)}"
 
 
 def place_text(place: str) -> str:
@@ -262,10 +253,12 @@ def _name(step: Step) -> str:
     return kind if kind.lower() == step.name.lower() else f"{kind} {step.name}"
 
 
-def value_text(value: object) -> str:
-    """Return a value on one line, as people write it: `{key: a, effect: NoSchedule}`."""
+def value_text(value: object, place: str = "") -> str:
+    """Return a value on one line, as people write it: `{key: a, effect: NoSchedule}`, and memory at a place in Gi."""
     if value is None:
         return "unset"
+    if place.endswith(".memory") and str(value).isdigit():
+        return f"{round(int(str(value)) / 2**30, 2):.12g}Gi"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

@@ -13,7 +13,7 @@ from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import minimum_cost
 from hpkit.changes.review.formatting import as_fraction, cost, maximum
 from hpkit.changes.review.losses import TEAM_RESOURCES, most_severe_risks_first, with_effects
-from hpkit.changes.review.model import Loss, Risk, StackReview, worst
+from hpkit.changes.review.model import Loss, Risk, StackReview, Verdict, worst
 from hpkit.changes.review.setting_risks import (
     PolicySettings,
     StackSettings,
@@ -71,7 +71,7 @@ def risks_of(
         rejected = {each.subject for each in change.decisions if each.rejected} if change is not None else set()
         # A recreated EKS cluster isn't updated, so EKS has nothing to reject.
         risks += [] if "eks" in lost else software_risks(before, after)
-        risks += [*access_risks(before, after), *_tags(before, after)]
+        risks += [*access_risks(before, after), *_tags(before, after), *_allowances(before, after)]
         # Groups and NodePools are deleted with a replaced cluster, and its own decision states that.
         risks += (
             []
@@ -186,14 +186,26 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
-    """Yield new and longer waivers, because their findings aren't fixed."""
-    old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
+    """Yield changed waivers; those that are new or longer need attention, because their findings aren't fixed."""
+    old = {(each.rule, each.path): each for each in (before.spec.waivers if before else ())}
     for waiver in after.spec.waivers:
-        until = old.get((waiver.rule, waiver.path))
-        if until is None or until < waiver.until:
-            longer = "" if until is None else f" instead of {until}"
-            message = f"{waiver.rule} at {waiver.path} is now waived until {waiver.until}{longer}: {waiver.reason}"
-            yield Risk("waiver", "attention", waiver.rule, message)
+        was = old.pop((waiver.rule, waiver.path), None)
+        if was is None or (was.until, was.reason) != (waiver.until, waiver.reason):
+            verdict: Verdict = "attention" if was is None or was.until < waiver.until else "ok"
+            until = f" instead of {was.until}" if was is not None and was.until != waiver.until else ""
+            message = f"{waiver.rule} at {waiver.path} is now waived until {waiver.until}{until}: {waiver.reason}"
+            yield Risk("waiver", verdict, waiver.rule, message)
+    for rule, path in old:
+        yield Risk("waiver", "ok", rule, f"{rule} at {path} is no longer waived")
+
+
+def _allowances(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what the file no longer allows to replace or delete."""
+    sides = [(plan.spec.allow_replace, plan.spec.allow_delete.model_dump(by_alias=True)) for plan in (before, after)]
+    old, new = ([*names, *(f"{key}/{each}" for key in parts for each in parts[key])] for names, parts in sides)
+    if removed := [name for name in old if name not in new]:
+        message = f"allowReplace or allowDelete no longer names {listing(removed)}, so guards apply again"
+        yield Risk("allowance", "ok", "allowances", message)
 
 
 def _capacity(diff: PlanDiff) -> Iterator[Risk]:

@@ -28,6 +28,7 @@ _SAID: Final = tuple(
         r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
             "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
         ),
+        r"hyperpod\.Cluster \S* allow(Replace|DeleteInstanceGroups)": ("allowance",),
         r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
         # The admission limit follows from quota and borrow limit.
         r"kubernetes\.ResourceQuota (?P<subject>\S*) spec\.hard.*": (
@@ -158,7 +159,9 @@ def setting_risks(
         ):
             unreadable[owner] = None
         else:
-            owners_by_change[reduction.place, value_text(reduction.before), value_text(reduction.after)].append(owner)
+            place = reduction.place
+            before, after = value_text(reduction.before, place), value_text(reduction.after, place)
+            owners_by_change[place, before, after].append(owner)
     for (place, before, after), owners in owners_by_change.items():
         prefix = f"{listing(owners)}: " if owners[0] else ""
         key = place.removeprefix(_OF_FILE)

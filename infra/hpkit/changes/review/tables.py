@@ -104,6 +104,8 @@ _SAID_ELSEWHERE = re.compile(
     # They follow the cluster's version.
     r"|NamespacePatch metadata\.labels\.pod-security\.kubernetes\.io/[a-z]+-version"
 )
+# The purpose of a ResourceQuota, whose own keys don't tell it.
+_POD_LIMIT = "limit for all pods in the team's namespace"
 IN_BASE = "Already in the base"
 WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
 
@@ -437,7 +439,8 @@ def _why(step: Step) -> str:
         else f"{place_text(cause.place) or 'its provider'} ({_names(cause.because)})"
         for cause in deciding
     ]
-    return "; ".join(dict.fromkeys(why))
+    text = "; ".join(dict.fromkeys(why))
+    return f"{_POD_LIMIT}: {text.replace('spec.hard.requests.', '')}" if last == "ResourceQuota" and text else text
 
 
 def _names(urns: Sequence[str]) -> str:
