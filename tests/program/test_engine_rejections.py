@@ -6,37 +6,9 @@ import pytest
 import urllib3
 import yaml
 
-from hpkit.changes import change
-from tests.changes.advice import runs
-from tests.program.recorder import recorded_from
 from tests.program.test_engine_life import rename_the_cluster, seen
 
 pytestmark = [pytest.mark.platform, pytest.mark.nightly]
-
-
-def remove_parts(data, dev):
-    del data["teams"][1], dev["governance"]["allocations"]["smith"]
-    dev["governance"]["allocations"]["john"][0]["count"] = 4
-
-
-def test_the_engine_asks_only_for_what_the_review_advises(up, edit, live, repository):
-    base, head = repository.read("handson"), repository.read("handson")
-    remove_parts(head, head["environments"]["dev"])
-    found = change(recorded_from(base), recorded_from(head))
-    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.rejected]
-    edit(remove_parts)
-    refused = up.run("preview", check=False)
-    assert refused.returncode != 0
-    advised = "`allowDelete: {teams: [smith]}`"
-    assert advised in refused.stdout + refused.stderr
-    assert [advised in message for _, message in advice] == [True]
-    for _, file in runs(base, head, "dev", advice):
-        edit(lambda data, _, file=file: data.update(file))
-        assert "doesn't fit" not in up.run("preview").stdout
-        up.up()
-    assert seen(live)["quotas"] == {"john": 4}
-    assert "hyperpod-ns-smith" not in {item["metadata"]["name"] for item in live.api.items("/api/v1/namespaces")}
-    assert up.preview() == {}
 
 
 def test_a_lower_service_quota_keeps_the_nodes_and_refuses_more(edit, up, live):
