@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -55,6 +56,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("unhurried")
+
+# Otherwise each session of an in-process client reads the models of its services again.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 # A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
