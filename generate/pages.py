@@ -151,12 +151,7 @@ def deployer_policy_page() -> str:
     account = plan.spec.account or NO_ACCOUNT
     types = calling_types(each.type for each in record(plan, Answers(account=account)).resources.values())
     policies = deployer_policies(plan, AwsAccount("aws", plan.spec.region, account), types)
-    parts = {
-        "COUNT": str(len(policies)),
-        "EXAMPLE": _EXAMPLE,
-        "LIMIT": f"{SIZE_LIMIT:,}",
-        "NO_ACCOUNT": NO_ACCOUNT,
-    }
+    parts = {"COUNT": str(len(policies)), "EXAMPLE": _EXAMPLE, "LIMIT": f"{SIZE_LIMIT:,}", "NO_ACCOUNT": NO_ACCOUNT}
     return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)
 
 

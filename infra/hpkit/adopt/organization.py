@@ -309,10 +309,7 @@ def _where(group: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
     # The file does not list these subnets, so it has to name their zone.
     zone = {"availabilityZone": zones[0]} if override and len(zones) == 1 else {}
     return zone | {
-        "overrideVpcConfig": {
-            "subnets": list(config["Subnets"]),
-            "securityGroupIds": list(config["SecurityGroupIds"]),
-        }
+        "overrideVpcConfig": {"subnets": list(config["Subnets"]), "securityGroupIds": list(config["SecurityGroupIds"])}
     }
 
 

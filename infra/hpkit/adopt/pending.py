@@ -85,11 +85,7 @@ _NAMED: Final[Mapping[str, str]] = {
 # EC2 resources carry their name as a tag: type → operation, member of its result, member with the ID.
 _TAGGED: Final[Mapping[str, tuple[str, str, str]]] = {
     "aws:ec2/eip:Eip": ("describe_addresses", "Addresses", "AllocationId"),
-    "aws:ec2/internetGateway:InternetGateway": (
-        "describe_internet_gateways",
-        "InternetGateways",
-        "InternetGatewayId",
-    ),
+    "aws:ec2/internetGateway:InternetGateway": ("describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
     "aws:ec2/natGateway:NatGateway": ("describe_nat_gateways", "NatGateways", "NatGatewayId"),
     "aws:ec2/routeTable:RouteTable": ("describe_route_tables", "RouteTables", "RouteTableId"),
     "aws:ec2/securityGroup:SecurityGroup": ("describe_security_groups", "SecurityGroups", "GroupId"),

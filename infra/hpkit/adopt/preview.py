@@ -98,13 +98,9 @@ def _reason(step: Mapping[str, Any], token: str) -> str:
 
 # Differences of an adoption that change nothing that matters, or that cannot be avoided: type → property → why.
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "aws:eks/addon:Addon": {
-        "configurationValues": "the same settings in a different order or layout",
-    },
-    "kubernetes:karpenter.sh/v1:NodePool": {
-        "metadata": "a note for Pulumi on the object: wait until it is Ready",
-    },
+    "aws:eks/addon:Addon": {"configurationValues": "the same settings in a different order or layout"},
+    "kubernetes:karpenter.sh/v1:NodePool": {"metadata": "a note for Pulumi on the object: wait until it is Ready"},
     "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": {
-        "metadata": "a note for Pulumi on the object: wait until it is Ready",
+        "metadata": "a note for Pulumi on the object: wait until it is Ready"
     },
 }

@@ -139,9 +139,7 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
             why = "a role in another account can't be passed to a service"
             fix = f"Use a role in account {account}. Or remove `{path[-1]}` if hpkit can create the role."
         yield Issue(
-            path,
-            f"{arn} is in account {match['account']}, but `{context.environment}` is in {account}; {why}",
-            fix,
+            path, f"{arn} is in account {match['account']}, but `{context.environment}` is in {account}; {why}", fix
         )
 
 

@@ -164,11 +164,7 @@ def _known(context: Context) -> Iterator[Issue]:
     for name in context.spec.addons:
         likely = None if name in offered or name in _OTHERS else _nearest(name, (*offered, *_OTHERS))
         if likely is not None:
-            yield Issue(
-                (*context.path, "addons", name),
-                f"EKS offers no add-on `{name}`",
-                f"Did you mean `{likely}`?",
-            )
+            yield Issue((*context.path, "addons", name), f"EKS offers no add-on `{name}`", f"Did you mean `{likely}`?")
         elif name not in offered and name not in _OTHERS:
             yield Issue(
                 (*context.path, "addons", name),

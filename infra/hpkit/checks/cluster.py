@@ -2,12 +2,7 @@
 
 from collections.abc import Iterator
 
-from hpkit.catalog import (
-    TASK_GOVERNANCE,
-    aws_regions,
-    is_zone_id,
-    regions,
-)
+from hpkit.catalog import TASK_GOVERNANCE, aws_regions, is_zone_id, regions
 from hpkit.checks.rule import Context, Issue, Rule, groups_of
 from hpkit.checks.storage import not_of_lustre
 from hpkit.config.models.cluster import FSxLustreConfig, InstanceGroupBase

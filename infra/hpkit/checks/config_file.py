@@ -31,11 +31,7 @@ def _unique_names(context: Context) -> Iterator[Issue]:
     ]
     if autoscaling is not None:
         lists.append(
-            (
-                "NodeClass",
-                (*base, "autoscaling", "nodeClasses"),
-                [each.name for each in autoscaling.node_classes],
-            )
+            ("NodeClass", (*base, "autoscaling", "nodeClasses"), [each.name for each in autoscaling.node_classes])
         )
         lists.append(("NodePool", (*base, "autoscaling", "nodePools"), [each.name for each in autoscaling.node_pools]))
     if spec.governance is not None and spec.governance.cluster_policy is not None:

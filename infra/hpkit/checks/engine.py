@@ -46,10 +46,7 @@ _OF_CREATION = frozenset(
     for module in (cluster, dependencies, eks, instance_groups, karpenter, network, observability, storage)
     for rule in module.RULES
     if rule.id
-    not in (
-        *("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004"),
-        *("STO002", "STO005", "STO009"),
-    )
+    not in (*("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004"), *("STO002", "STO005", "STO009"))
 )
 # Rules that only repeat that HyperPod doesn't offer a Kubernetes version, each with other versions to choose from.
 _AFTER_EKS002 = ("EKS004", "STO009")

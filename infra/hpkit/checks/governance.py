@@ -4,13 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import (
-    TASK_GOVERNANCE,
-    find_region,
-    instance_types,
-    is_older,
-    regions,
-)
+from hpkit.catalog import TASK_GOVERNANCE, find_region, instance_types, is_older, regions
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.governance import ClusterPolicy, QuotaAmount, Sharing
@@ -383,9 +377,7 @@ def _installed(context: Context) -> Iterator[Issue]:
     path: Path = (*context.path, "governance")
     if context.spec.eks.existing is None:
         yield Issue(
-            (*path, "installed"),
-            "hpkit creates the EKS cluster, which has no add-ons yet",
-            "Remove `installed`.",
+            (*path, "installed"), "hpkit creates the EKS cluster, which has no add-ons yet", "Remove `installed`."
         )
     stated = {
         ("governance", "gangScheduling"): governance.gang_scheduling is not None,

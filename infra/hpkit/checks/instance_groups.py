@@ -4,14 +4,7 @@ import ipaddress
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from hpkit.catalog import (
-    CLOUDWATCH,
-    TASK_GOVERNANCE,
-    find_instance_type,
-    find_nearest,
-    is_offered,
-    is_zone_id,
-)
+from hpkit.catalog import CLOUDWATCH, TASK_GOVERNANCE, find_instance_type, find_nearest, is_offered, is_zone_id
 from hpkit.catalog.group_constraints import group_problems, patch_problems, type_problems
 from hpkit.checks.cron import aws_schedule_problem
 from hpkit.checks.rule import Context, Issue, Rule
@@ -42,11 +35,7 @@ _MULTITHREADED = 2
 _PODS_A_NODE = 6
 # CoreDNS 2, training and MPI operators 2, job restart and patching 2.
 _PODS_OF_THE_CLUSTER = 6
-_PODS_OF_ADDONS = {
-    TASK_GOVERNANCE: 1,
-    "amazon-sagemaker-hyperpod-observability": 3,
-    CLOUDWATCH: 2,
-}
+_PODS_OF_ADDONS = {TASK_GOVERNANCE: 1, "amazon-sagemaker-hyperpod-observability": 3, CLOUDWATCH: 2}
 # Tests of communication between nodes; InstanceStress tests each node alone.
 _CHECKS_BETWEEN_NODES = ("InstanceConnectivity", "MultiNodeTrainingValidation")
 _CRON = "Amazon EventBridge user guide, cron expressions"
@@ -292,10 +281,7 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
 def _labels_and_taints(context: Context) -> Iterator[Issue]:
     yield from _lengths_of_keys(context)
     for group, path in _groups(context):
-        stated = {
-            "kubernetesConfig": {"taints": group.taints},
-            "onStartDeepHealthChecks": group.deep_health_checks,
-        }
+        stated = {"kubernetesConfig": {"taints": group.taints}, "onStartDeepHealthChecks": group.deep_health_checks}
         for problem in group_problems(stated):
             yield Issue((*path, "taints"), f"group `{group.name}` {problem.message}", problem.fix)
         keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]

@@ -4,13 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import (
-    is_local_zone,
-    is_zone_id,
-    is_zone_of,
-    last_zone,
-    vpc_endpoints,
-)
+from hpkit.catalog import is_local_zone, is_zone_id, is_zone_of, last_zone, vpc_endpoints
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.network import Network
 from hpkit.config.reading.document import Path

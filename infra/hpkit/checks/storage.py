@@ -226,9 +226,7 @@ def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput:
     if throughput not in _THROUGHPUTS:
         throughputs = listing([str(each) for each in _THROUGHPUTS])
         yield Issue(
-            throughput_path,
-            f"{throughput} MB/s per TiB isn't a valid throughput",
-            f"Use one of {throughputs}.",
+            throughput_path, f"{throughput} MB/s per TiB isn't a valid throughput", f"Use one of {throughputs}."
         )
 
 

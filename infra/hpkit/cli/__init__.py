@@ -93,7 +93,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "recover": Command("Repair a stack's state after `up` was killed.", "account.recover"),
                 "destroy": Command("Delete an entire stack, including its nodes.", "account.destroy"),
             },
-        ),
+        )
     },
     "Running cluster": {
         "cluster": Command(
@@ -123,14 +123,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "recommend": Command("Find quotas, weights and limits that meet goals.", extra="whatif"),
                 "record": Command("Record a cluster's tasks as a scenario.", extra="whatif"),
             },
-        ),
+        )
     },
-    "Agents": {
-        "mcp": Command("Serve read-only commands to agents (Model Context Protocol).", "agents.mcp"),
-    },
-    "Local cloud": {
-        "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
-    },
+    "Agents": {"mcp": Command("Serve read-only commands to agents (Model Context Protocol).", "agents.mcp")},
+    "Local cloud": {"local": Command("Run a stack on this machine without an AWS account.", extra="local")},
 }
 # What to do first, below the list of commands; in a clone, each runs from its source.
 _FIRST_STEPS = (

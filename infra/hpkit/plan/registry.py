@@ -139,9 +139,4 @@ def lifecycle_policy(plan: Plan) -> str:
 
 
 def _expiry(priority: int, description: str, **selection: object) -> dict[str, Any]:
-    return {
-        "rulePriority": priority,
-        "description": description,
-        "selection": selection,
-        "action": {"type": "expire"},
-    }
+    return {"rulePriority": priority, "description": description, "selection": selection, "action": {"type": "expire"}}

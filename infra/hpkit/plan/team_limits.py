@@ -43,15 +43,7 @@ TOLERATED_SECONDS: Final = 600
 # Taints by which Kubernetes, HyperPod, and Karpenter keep pods away from a node. Sources: Kubernetes, "Taints and
 # Tolerations"; SageMaker developer guide, HyperPod node health; Karpenter, "Disruption".
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "sagemaker.amazonaws.com", "karpenter.sh", "karpenter.k8s.aws")
-VOLUMES: Final = (
-    "configMap",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-)
+VOLUMES: Final = ("configMap", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret")
 _PREFIX: Final = "kueue.x-k8s.io/"
 # Labels and annotations of Kueue that users set on jobs and on pod templates (Kueue 0.19, reference, "Labels and
 # Annotations"). None of them makes Kueue count less than what runs.

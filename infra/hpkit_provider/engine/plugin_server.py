@@ -19,14 +19,7 @@ from typing import Any, ClassVar
 
 import grpc
 from google.protobuf import any_pb2, empty_pb2
-from pulumi.runtime.proto import (
-    engine_pb2,
-    engine_pb2_grpc,
-    plugin_pb2,
-    provider_pb2,
-    provider_pb2_grpc,
-    status_pb2,
-)
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from hpkit.signals import Signals
 from hpkit.text.printable import printable_lines
@@ -60,10 +53,7 @@ def readable(method: Callable[..., Any]) -> Callable[..., Any]:
         except InitFailedError as error:
             shown = printable_lines(str(error))
             details = provider_pb2.ErrorResourceInitFailed(
-                id=error.resource_id,
-                properties=to_struct(error.state),
-                inputs=to_struct(error.inputs),
-                reasons=[shown],
+                id=error.resource_id, properties=to_struct(error.state), inputs=to_struct(error.inputs), reasons=[shown]
             )
             packed = any_pb2.Any()
             packed.Pack(details)

@@ -200,10 +200,7 @@ RESOURCES: Final = {
                 _output("clusterStatus"),
                 _output("creationTime"),
                 _output("failureMessage"),
-                replace(
-                    _output("managedInstanceGroups", "list"),
-                    item=_NAMES,
-                ),
+                replace(_output("managedInstanceGroups", "list"), item=_NAMES),
                 _output("creationFailed", "boolean"),
             ),
         ),

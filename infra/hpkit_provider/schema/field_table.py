@@ -17,12 +17,7 @@ from hpkit_provider.schema.field import Behavior, Field, ResourceTable
 
 __all__ = ["RESOURCES", "Field", "ResourceTable", "from_api", "service_model", "table", "to_api", "value_to_api"]
 
-_KINDS: Final = {
-    "structure": "object",
-    "float": "number",
-    "double": "number",
-    "long": "integer",
-}
+_KINDS: Final = {"structure": "object", "float": "number", "double": "number", "long": "integer"}
 _ORDINARY: Final = Behavior()
 
 

@@ -5,12 +5,7 @@ from typing import Final
 from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
 
-__all__ = [
-    "SETTINGS",
-    "allows_replacement",
-    "changed_settings",
-    "leaving_teams",
-]
+__all__ = ["SETTINGS", "allows_replacement", "changed_settings", "leaving_teams"]
 
 # Another region or account is rejected, because everything would be left behind. When a provider is replaced, the
 # engine replaces all of its resources without asking for their Diff. It asks no resource for its account either. So

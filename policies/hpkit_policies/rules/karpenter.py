@@ -84,10 +84,5 @@ POLICIES = (
         "plan, and are x86.",
         validate_stack=_groups_fit,
     ),
-    Policy(
-        name="nodepool-limits",
-        description="NodePools have limits.",
-        types=(NODE_POOL,),
-        validate=_pool_limits,
-    ),
+    Policy(name="nodepool-limits", description="NodePools have limits.", types=(NODE_POOL,), validate=_pool_limits),
 )

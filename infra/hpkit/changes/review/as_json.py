@@ -31,8 +31,7 @@ class _CostChange(Document):
 
 
 _Costs = Annotated[
-    _CostChange,
-    BeforeValidator(lambda cost: {"before": cost.before, "after": cost.after, "change": cost_change(cost)}),
+    _CostChange, BeforeValidator(lambda cost: {"before": cost.before, "after": cost.after, "change": cost_change(cost)})
 ]
 
 

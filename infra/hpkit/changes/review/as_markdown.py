@@ -142,8 +142,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
         money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
         unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
         yield _details(
-            f"{stack.stack}: capacity and cost",
-            "\n\n".join(part for part in (table, money, unknown) if part),
+            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, unknown) if part)
         )
 
 

@@ -319,11 +319,7 @@ async def _run(root: Path, name: str, words: list[str]) -> types.CallToolResult:
 def _in_parameters(text: str, tool: _Tool) -> str:
     """Return a text of the command with the tool's parameters in place of options, except within commands to run."""
     names = {option: f"`{key}`" for key, parameter in _parameters(tool) for option in parameter.opts}
-    text = re.sub(
-        r"`[^`]* [^`]*`|'?(--[a-z][a-z-]*)'?",
-        lambda found: names.get(found[1], found[0]),
-        text,
-    )
+    text = re.sub(r"`[^`]* [^`]*`|'?(--[a-z][a-z-]*)'?", lambda found: names.get(found[1], found[0]), text)
     # An option that the tool doesn't take is no way out.
     return re.sub(r" \(or --[a-z-]+\)", "", text)
 

@@ -97,9 +97,7 @@ class JobCheck(Document):
 )
 @click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Container image.")
 @click.option(
-    "--checkpoint",
-    metavar="PATH",
-    help="Folder of checkpoints: `/fsx/…` on fsx-claim, or `s3://BUCKET/PREFIX`.",
+    "--checkpoint", metavar="PATH", help="Folder of checkpoints: `/fsx/…` on fsx-claim, or `s3://BUCKET/PREFIX`."
 )
 @output_option()
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")

@@ -95,8 +95,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None)
         explanation = with_failed_instances(explanation, observed, observe_instances(plan, profile))
     since = span(max(0.0, (observed.time - explanation.task.created).total_seconds()))
     return Output(
-        text=lambda: _print(explanation, since),
-        json=lambda: json_document(WaitingJob.model_validate(explanation)),
+        text=lambda: _print(explanation, since), json=lambda: json_document(WaitingJob.model_validate(explanation))
     )
 
 

@@ -9,14 +9,7 @@ import click
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
 
-__all__ = [
-    "STACK_VARIABLE",
-    "complete_rules",
-    "complete_stacks",
-    "complete_teams",
-    "stack_option",
-    "stacks_option",
-]
+__all__ = ["STACK_VARIABLE", "complete_rules", "complete_stacks", "complete_teams", "stack_option", "stacks_option"]
 
 Command = TypeVar("Command", bound=Callable[..., object])
 # Names the stack of a shell; `hpkit local env` sets it.

@@ -242,14 +242,6 @@ def findings_sarif(findings: list[Finding]) -> str:
         }
         for finding in findings
     ]
-    run = {
-        "tool": {"driver": {"name": "hpkit", "rules": rules}},
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
-    log = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [run],
-    }
+    run = {"tool": {"driver": {"name": "hpkit", "rules": rules}}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json_text(log)

@@ -27,9 +27,7 @@ __all__ = ["command"]
     help="github: workflow annotations; sarif: for code scanning.",
 )
 @click.option(
-    "--policies",
-    is_flag=True,
-    help="Apply the policy pack to the program's resources too; takes about a second.",
+    "--policies", is_flag=True, help="Apply the policy pack to the program's resources too; takes about a second."
 )
 def command(files: tuple[str, ...], stacks: tuple[str, ...], *, policies: bool) -> Output:
     """Check organization files, and report all findings in one run.

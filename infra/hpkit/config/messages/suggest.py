@@ -240,12 +240,7 @@ def _in_another_shape(value: Any) -> Iterator[Any]:
 
 
 def candidates(
-    value: Any,
-    raw: str | None,
-    key: str,
-    *,
-    bounds: Iterable[int] = (),
-    members: Iterable[Any] = (),
+    value: Any, raw: str | None, key: str, *, bounds: Iterable[int] = (), members: Iterable[Any] = ()
 ) -> Iterator[Any]:
     """Yield probable meanings of a value, the most likely first.
 

@@ -51,8 +51,7 @@ class Addon(Model):
         examples=["arn:aws:iam::123456789012:role/addon"],
     )
     pod_identity: bool = Field(
-        default=True,
-        description="False: hpkit creates no role or association, and leaves existing ones unchanged.",
+        default=True, description="False: hpkit creates no role or association, and leaves existing ones unchanged."
     )
 
     @model_validator(mode="before")

@@ -203,8 +203,7 @@ class InstanceGroupBase(Model):
         example=2,
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
-        default=(),
-        description="Stress tests that run before a node accepts work. They take an hour or more.",
+        default=(), description="Stress tests that run before a node accepts work. They take an hour or more."
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
         default=None,
@@ -403,8 +402,7 @@ class Dependencies(Model):
     """
 
     installed: bool = Field(
-        default=False,
-        description="true: the cluster already has what the chart installs, so hpkit doesn't install it.",
+        default=False, description="true: the cluster already has what the chart installs, so hpkit doesn't install it."
     )
     chart: str | None = Field(
         default=None,

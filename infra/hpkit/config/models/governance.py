@@ -133,8 +133,7 @@ class Sharing(Model):
     """Whether a team lends idle quota, and whether it may borrow."""
 
     strategy: Annotated[SharingStrategy, Api("ResourceSharingStrategy")] = Field(
-        default="LendAndBorrow",
-        description="Lend: lends but never borrows. DontLend: neither lends nor borrows.",
+        default="LendAndBorrow", description="Lend: lends but never borrows. DontLend: neither lends nor borrows."
     )
     borrow_limit: int | None = Field(
         default=None,
@@ -374,8 +373,7 @@ class Governance(Model):
 
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's whole policy.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
-        default={},
-        description="Quota of each team. A team without an allocation has no queue in this environment.",
+        default={}, description="Quota of each team. A team without an allocation has no queue in this environment."
     )
     overrides: dict[str, TeamOverride] = Field(
         default={}, description="Settings of a team that differ from `teams` in this environment."

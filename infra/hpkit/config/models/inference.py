@@ -32,8 +32,7 @@ class Inference(Model):
     installed: tuple[
         Literal["aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server"], ...
     ] = Field(
-        default=(),
-        description="Prerequisites that the existing cluster already has; their add-ons aren't installed.",
+        default=(), description="Prerequisites that the existing cluster already has; their add-ons aren't installed."
     )
     oidc_provider_arn: str | None = Field(
         default=None,

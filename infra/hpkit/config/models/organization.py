@@ -129,8 +129,7 @@ class Environment(Model):
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter and KEDA. Default: off.")
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(
-        default=None,
-        description="Metrics. Default: CloudWatch metrics, or none for an existing EKS cluster.",
+        default=None, description="Metrics. Default: CloudWatch metrics, or none for an existing EKS cluster."
     )
     inference: Inference | None = Field(
         default=None, description="The inference operator, with its roles and the add-ons that it needs. Default: none."
@@ -222,6 +221,5 @@ class Organization(Model):
     )
     teams: tuple[Team, ...] = Field(default=(), description="Teams and their sharing settings.")
     environments: dict[Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=20)], Environment] = Field(
-        description="Map of names to environments. Names contain only letters and digits.",
-        min_length=1,
+        description="Map of names to environments. Names contain only letters and digits.", min_length=1
     )

@@ -32,8 +32,7 @@ class WebUi(Model):
         examples=["arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"],
     )
     scheme: Literal["internal", "internet-facing"] = Field(
-        default="internal",
-        description="internal: the load balancer is reachable from the VPC and connected networks.",
+        default="internal", description="internal: the load balancer is reachable from the VPC and connected networks."
     )
 
 

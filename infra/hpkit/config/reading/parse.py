@@ -40,15 +40,7 @@ from hpkit.config.models.organization import Organization
 from hpkit.config.reading.compose import is_default
 from hpkit.config.reading.document import Document, Mark, Path, Problem, format_path, value_at, with_value
 from hpkit.config.reading.load import IN_CURLY_QUOTES, resolve
-from hpkit.config.schema.contract import (
-    ANY,
-    description,
-    fields_at,
-    homes_of,
-    kinds_at,
-    literals_at,
-    required_at,
-)
+from hpkit.config.schema.contract import ANY, description, fields_at, homes_of, kinds_at, literals_at, required_at
 from hpkit.text.formatting import plural
 from hpkit.text.spelling import alike
 

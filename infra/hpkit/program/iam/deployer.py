@@ -285,11 +285,7 @@ def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
 
 
 def _statements(
-    plan: Plan,
-    account: AwsAccount,
-    types: frozenset[str],
-    live: Sequence[LiveResource] = (),
-    until: str | None = None,
+    plan: Plan, account: AwsAccount, types: frozenset[str], live: Sequence[LiveResource] = (), until: str | None = None
 ) -> list[dict[str, Any]]:
     actions, values = actions_of(plan, types), _values(plan, account)
     conditions = _conditions(plan, account, actions, live)

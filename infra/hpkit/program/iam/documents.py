@@ -82,12 +82,7 @@ def iam_document(name: str, account: AwsAccount | None = None, /, **values: str 
 
 
 def web_identity_trust(
-    *,
-    provider_arn: str,
-    issuer: str,
-    namespace: str,
-    service_account: str,
-    endpoint_account: AwsAccount | None = None,
+    *, provider_arn: str, issuer: str, namespace: str, service_account: str, endpoint_account: AwsAccount | None = None
 ) -> Document:
     """Let pods of one service account assume the role through the OIDC provider.
 

@@ -34,10 +34,7 @@ def managed_policy(account: AwsAccount, name: str) -> str:
 
 
 # Types whose state has an id and no ARN: the resource type in their ARN (Service Authorization Reference, Amazon EC2).
-_EC2_TYPES: Final = {
-    "aws:ec2/eip:Eip": "elastic-ip",
-    "aws:ec2/natGateway:NatGateway": "natgateway",
-}
+_EC2_TYPES: Final = {"aws:ec2/eip:Eip": "elastic-ip", "aws:ec2/natGateway:NatGateway": "natgateway"}
 
 
 @dataclass(frozen=True, slots=True)

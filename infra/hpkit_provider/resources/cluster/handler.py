@@ -7,13 +7,7 @@ from typing import ClassVar, Final
 from hpkit_provider.aws.client import Document, live_tags, set_tags
 from hpkit_provider.aws.errors import classify_status
 from hpkit_provider.engine.call import EngineCall
-from hpkit_provider.engine.errors import (
-    ChangeFailedError,
-    InitFailedError,
-    PluginError,
-    RejectedError,
-    RolledBackError,
-)
+from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RejectedError, RolledBackError
 from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.resources.cluster import protection
 from hpkit_provider.resources.cluster.cluster_state import (
@@ -28,11 +22,7 @@ from hpkit_provider.resources.cluster.cluster_state import (
     without_autoscaled_counts,
     without_inherited_network,
 )
-from hpkit_provider.resources.cluster.live_cluster import (
-    MAX_POLL_SECONDS,
-    LiveCluster,
-    has_failed,
-)
+from hpkit_provider.resources.cluster.live_cluster import MAX_POLL_SECONDS, LiveCluster, has_failed
 from hpkit_provider.resources.cluster.protection import require_training_plans
 from hpkit_provider.resources.cluster.update_request import (
     next_update,

@@ -32,12 +32,7 @@ class Roles:
         self._component, self._plan, self._account = component, plan, account
 
     def make(
-        self,
-        purpose: str,
-        *,
-        trust: pulumi.Output[str],
-        description: str,
-        name: str | None = None,
+        self, purpose: str, *, trust: pulumi.Output[str], description: str, name: str | None = None
     ) -> aws.iam.Role:
         """Return a new role; trust: its trust policy.
 

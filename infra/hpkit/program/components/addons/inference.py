@@ -93,10 +93,7 @@ class Inference(Component):
                 document("keda", workspace=workspace_arn, metrics="*", queues=()),
             )
         values = pulumi.Output.all(
-            operator=operator.arn,
-            balancers=balancers.arn,
-            keda=None if keda is None else keda.arn,
-            cluster=cluster_arn,
+            operator=operator.arn, balancers=balancers.arn, keda=None if keda is None else keda.arn, cluster=cluster_arn
         ).apply(lambda known: _operator_values(certificates, **known))
         self.values, self.rights = {INFERENCE_OPERATOR: values}, {INFERENCE_OPERATOR: self._made}
         buckets = [f"arn:{self._account.partition}:s3:::{bucket}" for bucket in spec.model_buckets]

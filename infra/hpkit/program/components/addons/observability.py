@@ -148,12 +148,7 @@ def _cloudwatch_values() -> dict[str, Any]:
 
 
 def hyperpod_values(
-    metrics: MetricsProvider,
-    *,
-    endpoint: str,
-    workspace_arn: str,
-    grafana_name: str | None,
-    grafana_arn: str | None,
+    metrics: MetricsProvider, *, endpoint: str, workspace_arn: str, grafana_name: str | None, grafana_arn: str | None
 ) -> dict[str, Any]:
     """Return the configuration of the HyperPod observability add-on (SageMaker developer guide).
 

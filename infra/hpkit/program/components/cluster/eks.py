@@ -243,10 +243,7 @@ def _kubeconfig(values: dict[str, str], credentials: Credentials) -> str:
             "clusters": [
                 {
                     "name": name,
-                    "cluster": {
-                        "server": values["endpoint"],
-                        "certificate-authority-data": values["authority"],
-                    },
+                    "cluster": {"server": values["endpoint"], "certificate-authority-data": values["authority"]},
                 }
             ],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
@@ -254,11 +251,7 @@ def _kubeconfig(values: dict[str, str], credentials: Credentials) -> str:
                 {
                     "name": name,
                     "user": {
-                        "exec": {
-                            "apiVersion": "client.authentication.k8s.io/v1beta1",
-                            "command": "aws",
-                            "args": token,
-                        }
+                        "exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": token}
                     },
                 }
             ],

@@ -9,12 +9,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from hpkit.config.models.base import Model
-from hpkit.config.models.cluster import (
-    AutoPatch,
-    InstanceGroup,
-    InstanceGroupBase,
-    ScheduledUpdate,
-)
+from hpkit.config.models.cluster import AutoPatch, InstanceGroup, InstanceGroupBase, ScheduledUpdate
 from hpkit.plan.endpoint import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.principals import DEPENDENCIES_NAMESPACE

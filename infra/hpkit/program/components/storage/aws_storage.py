@@ -86,8 +86,7 @@ def harden(
         bucket=bucket.id,
         policy=policy,
         opts=pulumi.ResourceOptions.merge(
-            component.child(after=[private]),
-            pulumi.ResourceOptions(ignore_changes=["policy"] if keep_policy else None),
+            component.child(after=[private]), pulumi.ResourceOptions(ignore_changes=["policy"] if keep_policy else None)
         ),
     )
     return [private, owned, encrypted, versioned, guarded]
