@@ -178,16 +178,15 @@ class Case:
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
         document = composed(read_text(self.text.encode()), TextFolder(self.files), self.file)
-        reported = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
+        own = Loaded(self.file, document, parse(document))
+        reported = list(own.findings_on(self.today))
         environments = {"acme": environments_in(document)}
         reported += stack_file_problems(
             {file: read_text(text.encode()) for file, text in self.stack_files.items()}, environments
         )
-        files = {**self.beside, self.file: self.text}
-        documents = {file: read_text(text.encode()) for file, text in files.items()}
-        return reported + cluster_problems(
-            [Loaded(file, stack_document, parse(stack_document)) for file, stack_document in documents.items()]
-        )
+        documents = {file: read_text(text.encode()) for file, text in self.beside.items()}
+        others = [Loaded(file, beside, parse(beside)) for file, beside in documents.items()]
+        return reported + cluster_problems([*others, own])
 
 
 def case_file(rule: str) -> str:
