@@ -63,14 +63,8 @@ def test_the_file_of_the_readme_is_a_part_of_the_example():
 @pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.splitlines()[0])
 def test_a_command_of_the_readme_prints_what_the_readme_shows(block, clone):
     first, _, shown = block.partition("\n")
-    result = subprocess.run(
-        ["bash", "-c", first.removeprefix("$ ")],
-        cwd=clone,
-        capture_output=True,
-        text=True,
-        env=NEWCOMER,
-        timeout=SECONDS,
-    )
+    typed = ["bash", "-c", first.removeprefix("$ ")]
+    result = subprocess.run(typed, cwd=clone, capture_output=True, text=True, env=NEWCOMER, timeout=SECONDS)
     said = "\n".join(line.rstrip() for line in result.stdout.splitlines()).strip()
     assert said == "\n".join(line.rstrip() for line in shown.splitlines()).strip()
 

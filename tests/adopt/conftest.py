@@ -26,14 +26,8 @@ class Shell:
         self.folder = folder
 
     def __call__(self, *command, check=True, **more):
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**self.environment, **WRITTEN_AT_THE_END, **more},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
+        given = {**self.environment, **WRITTEN_AT_THE_END, **more}
+        done = subprocess.run(command, cwd=self.folder, env=given, capture_output=True, text=True, timeout=SECONDS)
         said = done.stdout + done.stderr
         assert "Traceback" not in said, said
         assert not check or done.returncode == 0, said

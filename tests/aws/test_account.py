@@ -130,13 +130,8 @@ class Trial:
 
     def resources(self):
         """Return the resources in the state; none if there is no stack."""
-        exported = subprocess.run(
-            ["pulumi", "stack", "export", "--stack", STACK],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-        )
+        export = ["pulumi", "stack", "export", "--stack", STACK]
+        exported = subprocess.run(export, cwd=self.folder, env=self.environment, capture_output=True, text=True)
         return (json.loads(exported.stdout)["deployment"].get("resources") or []) if exported.returncode == 0 else []
 
     def quotas(self):

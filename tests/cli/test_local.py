@@ -120,14 +120,9 @@ def test_a_shell_takes_the_variables_over_and_gives_them_back(around, shell):
         pytest.skip(f"there is no {shell} here")
     *head, use, back = [line.format(env=f"{HPKIT} local env --name shared") for line in SCRIPTS[shell]]
     show = f'{sys.executable} -c "{SHOW}"'
-    answer = subprocess.run(
-        [executable, "-c", "\n".join([*head, use, use, show, "command -v hpkit", back, show])],
-        cwd=around,
-        env={**os.environ, **BEFORE},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    typed = [executable, "-c", "\n".join([*head, use, use, show, "command -v hpkit", back, show])]
+    environment = {**os.environ, **BEFORE}
+    answer = subprocess.run(typed, cwd=around, env=environment, capture_output=True, text=True, timeout=SECONDS)
     assert (answer.returncode, answer.stderr) == (0, "")
     inside, command, after = answer.stdout.splitlines()
     inside, after = json.loads(inside), json.loads(after)

@@ -426,14 +426,8 @@ def test_misuse_exits_2_and_says_what_to_write(repository, arguments, says):
 
 def test_without_git_it_says_so(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
-    result = subprocess.run(
-        COMMAND,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
-    )
+    outside = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    result = subprocess.run(COMMAND, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=outside)
     assert result.returncode == 1
     assert "isn't in a git repository" in result.stderr
 

@@ -23,14 +23,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def hpkit(*arguments, cwd, **environment):
-    result = subprocess.run(
-        [HPKIT, *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=300,
-    )
+    words, given = [HPKIT, *map(str, arguments)], {**os.environ, **environment}
+    result = subprocess.run(words, cwd=cwd, capture_output=True, text=True, env=given, timeout=300)
     said = result.stderr + result.stdout
     assert "Traceback" not in said, said
     return result

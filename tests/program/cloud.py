@@ -129,14 +129,8 @@ class Program(Stack):
         )
 
     def run(self, verb, *options, check=True):
-        done = subprocess.run(
-            self.command(verb, *options),
-            cwd=self._root,
-            env={**self.environment, **WRITTEN_AT_THE_END},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
+        command, environment = self.command(verb, *options), {**self.environment, **WRITTEN_AT_THE_END}
+        done = subprocess.run(command, cwd=self._root, env=environment, capture_output=True, text=True, timeout=SECONDS)
         said = done.stdout + done.stderr
         assert "Traceback" not in said, said
         assert not check or done.returncode == 0, said

@@ -100,13 +100,8 @@ class Proxy:
     def pin(self) -> None:
         """Write the recipe's go.sum from the published module, as the maintainer of a recipe does."""
         (self.recipe / "go.mod").write_text(f"module recipe\n\ngo 1.21\n\nrequire {MODULE} v1.0.0\n")
-        answer = subprocess.run(
-            ["go", "mod", "download", "-json", MODULE],
-            cwd=self.recipe,
-            env={**os.environ, "GOSUMDB": "off"},
-            capture_output=True,
-            text=True,
-        )
+        download, environment = ["go", "mod", "download", "-json", MODULE], {**os.environ, "GOSUMDB": "off"}
+        answer = subprocess.run(download, cwd=self.recipe, env=environment, capture_output=True, text=True)
         # Go fails for a module that requires a newer Go, but only after downloading it.
         assert answer.stdout, answer.stderr
         told = json.loads(answer.stdout)
