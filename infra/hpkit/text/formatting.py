@@ -3,8 +3,10 @@
 import ipaddress
 import json
 import re
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -101,16 +103,29 @@ def json_text(data: object, *, indent: int | None = 2) -> str:
     return json.dumps(data, indent=indent, ensure_ascii=False)
 
 
-def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:
-    """Return one line per row, with aligned columns; numbers: the columns that are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(size) if index in numbers else cell.ljust(size)
-            for index, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = (), width: int | None = None) -> list[str]:
+    """Return the lines of a table with aligned columns; numbers: the columns that are right-aligned.
+
+    width: in a wider table, the widest columns are wrapped between words.
+    """
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    while width and sum(widths) + 2 * len(widths) - 2 > width and widths != words:
+        widths[max(range(len(widths)), key=lambda index: (widths[index] > words[index], widths[index]))] -= 1
+    lines = []
+    for row in rows:
+        cells = [
+            textwrap.wrap(cell, size, break_on_hyphens=False) if len(cell) > size else [cell]
+            for cell, size in zip(row, widths, strict=True)
+        ]
+        for line in zip_longest(*cells, fillvalue=""):
+            sides = [
+                cell.rjust(size) if index in numbers else cell.ljust(size)
+                for index, (cell, size) in enumerate(zip(line, widths, strict=True))
+            ]
+            lines.append("  ".join(sides).rstrip())
+    return lines
 
 
 _UNITS: Final = {

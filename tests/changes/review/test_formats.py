@@ -58,6 +58,7 @@ def test_a_new_stack_creates_as_many_resources_as_the_plan_has():
     plan = file_version(text)[0].plans["dev"]
     count = tree_of(recorded(plan, "acme-dev", "")).resources
     assert f"create {count} resources (a new stack)" in as_text(review, width=100)
+    assert len(max(as_text(review, width=80).splitlines(), key=len)) <= 80
 
 
 def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):

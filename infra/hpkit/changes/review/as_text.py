@@ -23,7 +23,7 @@ def as_text(review: Review, *, width: int = 100) -> str:
         if tables.finding_groups(file.findings):
             lines += ["", file.file, *_findings(file.findings, width)]
     if review.stacks:
-        lines += ["", *_table("summary", tables.SUMMARY_HEAD, tables.summary_rows(review))]
+        lines += ["", *_table("summary", tables.SUMMARY_HEAD, tables.summary_rows(review), width)]
     for stack in review.stacks:
         lines += ["", *_stack(stack, width)]
     return "\n".join(lines)
@@ -40,16 +40,16 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     if stack.scenario is not None:
         title = f"scenario {stack.scenario.file}"
         yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
-        yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
+        yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario), width)
     if stack.status in ("unchanged", "unreadable"):
         return
     yield from _section("resources", tables.resource_lines(stack), width)
     teams = tables.changed_teams(stack)
-    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams))
+    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams), width)
     yield from _section("settings", list(tables.setting_lines(teams)), width)
     yield from _section("policy", list(tables.policy_lines(stack)), width)
-    yield from _table("capacity, in instances", tables.CAPACITY_HEAD, list(tables.capacity_rows(stack)))
-    yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
+    yield from _table("capacity, in instances", tables.CAPACITY_HEAD, list(tables.capacity_rows(stack)), width)
+    yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)), width)
     yield from _section("", list(tables.unknown_lines(stack)), width)
 
 
@@ -79,12 +79,15 @@ def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
         yield f"    … {len(lines) - _MOST} more; --format json shows all"
 
 
-def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
+def _table(title: str, head: tables.Row, rows: Sequence[tables.Row], width: int) -> Iterator[str]:
     if not rows:
         return
     shown = [head, *([printable(cell) for cell in row] for row in rows[:_MOST])]
+    # A narrow terminal has no column for preemption, the last one of teams, unless it changes.
+    if head is tables.TEAM_HEAD and len(max(aligned(shown), key=len)) > width - 4:
+        shown = [row if any("→" in row[-1] for row in shown) else row[:-1] for row in shown]
     yield f"{_INDENT}{title}:"
-    yield from (f"    {line}" for line in aligned(shown))
+    yield from (f"    {line}" for line in aligned(shown, width=width - 4))
     if len(rows) > _MOST:
         yield f"    … {len(rows) - _MOST} more rows; --format json shows all"
 

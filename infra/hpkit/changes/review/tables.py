@@ -70,7 +70,7 @@ _VERDICTS: dict[Verdict, str] = {
 }
 CAPACITY_HEAD = ("instance type", "permanent", "at most", "quota", "unallocated")
 COST_HEAD = ("cost of", "before", "after", "change")
-SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "minimum monthly cost", "maximum monthly cost")
+SUMMARY_HEAD = ("stack", "verdict", "removed", "teams affected", "minimum a month", "maximum a month")
 TEAM_HEAD = ("team", "instance type", "quota", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of loss.
 _LOSSES = {
