@@ -139,4 +139,4 @@ def test_the_review_reports_a_new_or_longer_waiver():
     assert review.verdict != "ok"
     longer = review_of(*shown).stacks[0].reasons[0]
     assert longer == f"EKS001 at {path} is now waived until 2027-03-31 instead of 2027-01-31: demo"
-    assert review_of(shown[1], shown[0]).stacks[0].reasons == (), "a shorter one needs no attention"
+    assert review_of(shown[1], shown[0]).verdict == "ok", "a shorter one needs no attention"
