@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import botocore.loaders
 import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,8 +58,16 @@ settings.register_profile(
 )
 settings.load_profile("unhurried")
 
-# Otherwise each session of an in-process client reads the models of its services again.
-botocore.session.create_loader = cache(botocore.session.create_loader)
+
+class _Loader(botocore.loaders.Loader):
+    """Reads the models of AWS's services once, not for each session; S3's clients change theirs, so it isn't shared."""
+
+    def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> dict:
+        loader = botocore.loaders.Loader() if service_name == "s3" else super()
+        return loader.load_service_model(service_name, type_name, api_version)
+
+
+botocore.session.create_loader = cache(lambda _data_path: _Loader())
 
 # A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
