@@ -5,6 +5,7 @@ import gzip
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,7 +36,6 @@ from hpkit.catalog import (
 from hpkit.errors import CatalogError
 from hpkit.project import project_root
 
-SHAPES = Loader().load_service_model("sagemaker", "service-2")["shapes"]
 TYPES = {each.name: each for each in instance_types()}
 FIGURES = {
     "vcpu": "vcpu",
@@ -53,8 +53,13 @@ FIGURES = {
 }
 
 
+@cache
+def shapes():
+    return Loader().load_service_model("sagemaker", "service-2")["shapes"]
+
+
 def test_the_catalog_holds_exactly_the_types_that_the_cluster_api_accepts():
-    assert sorted(TYPES) == sorted(SHAPES["ClusterInstanceType"]["enum"])
+    assert sorted(TYPES) == sorted(shapes()["ClusterInstanceType"]["enum"])
 
 
 def test_limits_are_botocores_own():
@@ -62,8 +67,8 @@ def test_limits_are_botocores_own():
 
     text = resources.files("hpkit.catalog").joinpath("data", "service_model.json").read_text(encoding="utf-8")
     assert text == service_model_text(), "run `make generate`"
-    assert limit("PriorityWeight").max == SHAPES["PriorityWeight"]["max"]
-    assert limit("ClusterNodeRecovery").enum == tuple(SHAPES["ClusterNodeRecovery"]["enum"])
+    assert limit("PriorityWeight").max == shapes()["PriorityWeight"]["max"]
+    assert limit("ClusterNodeRecovery").enum == tuple(shapes()["ClusterNodeRecovery"]["enum"])
 
 
 @pytest.mark.parametrize("listed_type", TYPES.values(), ids=lambda listed_type: listed_type.name)
@@ -152,7 +157,7 @@ def test_pods_are_those_of_the_guides_table(name, pods):
 
 
 def test_mig_profiles_are_those_of_the_api_and_fit_one_gpu():
-    allowed = set(SHAPES["MIGProfileType"]["enum"])
+    allowed = set(shapes()["MIGProfileType"]["enum"])
     profiles = set()
     for listed_type in TYPES.values():
         for profile in listed_type.mig_profiles or ():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
 
 from hpkit.cli.common.documents import schema_of
 from hpkit.cli.organization.schema import kinds
@@ -72,6 +71,9 @@ def project(tmp_path_factory):
 @pytest.fixture(scope="module")
 def asked(project):
     """Start the server; return its tools by name, answers, findings, failures, and that of a link in stacks."""
+    # Only the worker that runs this file loads it, because that takes a second.
+    from mcp import Client, StdioServerParameters
+
     secret = project.parent / "secret.yaml"
 
     async def talk():

@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import Field
@@ -51,19 +52,25 @@ class Table:
     """The changes in a file, applied to the organization next to it."""
 
     def __init__(self, name: str) -> None:
-        content = (FOLDER / f"{name}.yaml").read_text()
-        (self._table,) = loaded(content)
+        self._content = (FOLDER / f"{name}.yaml").read_text()
         self._base = (FOLDER / f"{name}.base.yaml").read_text()
-        self.changes = {key: Change.model_validate(value) for key, value in read_text(content.encode()).data.items()}
+        data = read_text(self._content.encode()).data
+        self.changes = {key: Change.model_validate(value) for key, value in data.items()}
 
     def sides(self, name: str) -> tuple[bytes, bytes]:
         """Return the organization before and after a change."""
-        change = self.changes[name]
-        base = change.base.applied(self._base, self._table[name].get("base", {}))
-        head = change.applied(base, self._table[name])
+        change, written = self.changes[name], _loaded(self._content)[name]
+        base = change.base.applied(self._base, written.get("base", {}))
+        head = change.applied(base, written)
         for old, new in change.replace_all.items():
             head = head.replace(old, new)
         return base.encode(), head.encode()
+
+
+@cache
+def _loaded(content: str) -> Any:
+    (table,) = loaded(content)
+    return table
 
 
 @cache
