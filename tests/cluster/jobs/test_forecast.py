@@ -230,10 +230,17 @@ def test_a_run_past_the_end_of_its_training_plan_is_told():
 def test_jobs_are_submitted_one_after_the_other_and_pods_of_a_deployment_one_by_one():
     fates = [each.fate for each in predicted(job("smith", "serve", 3, kind="Deployment"))]
     assert fates == ["now", "borrowing", "waits"]
-    classes, queues = {"high": 10}, (queue("smith", 8, limit=0),)
-    asked = (job("smith", "low", 1), job("smith", "high", 2, priority="high"))
-    ranked = predicted(*asked, priority_classes=classes, queues=queues)
-    assert [each.fate for each in ranked] == ["now", "now"]
+    classes, queues = {"high": 10}, (queue("smith", 8, limit=0), queue("john", 4, limit=4))
+    nodes = {"nodes": [node(f"n{number}") for number in range(3)], "priority_classes": classes, "queues": queues}
+    low, high = job("smith", "low", 1), job("smith", "high", 2, priority="high")
+    for asked, reports in (
+        # As Kueue does with files that kubectl creates one after the other.
+        ((low, high), [("now", ()), ("now", ("low of smith",))]),
+        ((high, low), [("now", ()), ("waits", ())]),
+        ((job("john", "lent", 2), high), [("borrowing", ()), ("now", ("lent of john",))]),
+        ((low, high, job("john", "own", 1)), [("now", ()), ("now", ("low of smith",)), ("now", ())]),
+    ):
+        assert [(each.fate, each.preempts) for each in predicted(*asked, **nodes)] == reports, asked
 
 
 def test_a_job_that_may_have_fewer_pods_starts_with_those_that_fit():

@@ -213,7 +213,8 @@ def check(files: tuple[Path, ...], stack: str | None, write: bool, live: bool, p
 
     With --live, the API server checks each object as if a member of the team created it; it stores nothing. The
     simulator predicts from the running tasks whether each job starts at once, starts by borrowing, waits, or never
-    runs. Exits 1 if an error remains or a job never runs.
+    runs. It takes the jobs in the order of the files, so a later job can preempt an earlier one. Exits 1 if an error
+    remains or a job never runs.
     """
     from hpkit.cluster.jobs.check import check as findings_of
     from hpkit.cluster.jobs.check import read_manifests, repaired

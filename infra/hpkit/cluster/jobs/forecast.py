@@ -1,15 +1,16 @@
 """Predicts what Kueue does with a job that is submitted now: it starts, borrows, waits, or never runs."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from hpkit.catalog import EFA
 from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, PodTemplate, Unit, is_paused, templates, units
 from hpkit.cluster.jobs.resources import requests_of, topology_request, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
-from hpkit.cluster.live.model import Observed, Queue, Task
+from hpkit.cluster.live.model import Condition, Observed, Queue, Task
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import Jobs
@@ -32,7 +33,7 @@ class Forecast:
     """What Kueue does with a job, and why, as text.
 
     - borrows_from: teams with idle quota that it borrows.
-    - preempts: tasks that it preempts to start; preempted: their UIDs.
+    - preempts: tasks that it preempts to start; preempted: their UIDs. usage: quota that it holds then.
     - may_be_preempted_by: whose tasks can preempt it later.
     - holders: teams that hold the quota for which it waits.
     - remedies: changes that would let it run.
@@ -50,6 +51,7 @@ class Forecast:
     runs_at: datetime | None = None
     when: str = ""
     preempted: Collection[str] = ()
+    usage: Mapping[tuple[str, str], Decimal] = field(default_factory=dict)
 
 
 def tasks_of(documents: Iterable[Any], plan: Plan, observed: Observed) -> Iterator[Task]:
@@ -210,7 +212,9 @@ def predict(
         whose = "the others" if lacking.startswith("only ") else "its pods"
         then = "Kueue keeps it queued" if queued else f"Kueue admits it, and it holds quota while {whose} wait"
         remedies = tuple(room(jobs, task, queue, simulation, places, gone))
-        return Forecast(task, "waits", f"quota is free, but {lacking}. {then}", remedies=remedies)
+        reason = f"{'after it preempts others, ' if preempts else ''}quota is free, but {lacking}. {then}"
+        forecast = Forecast(task, "waits", reason, remedies=remedies)
+        return forecast if queued else replace(forecast, preempts=preempts, preempted=preempted, usage=start.usage)
     unknown = places.unknown(task, queue, without=gone)
     return Forecast(
         task,
@@ -220,6 +224,7 @@ def predict(
         preempts=preempts,
         may_be_preempted_by=tuple(_preemptors(observed, queue, start, places.rank(task), fair=bool(fair_sharing))),
         preempted=preempted,
+        usage=start.usage,
     )
 
 
@@ -312,8 +317,19 @@ def _in_order(
         forecasts.append(forecast)
         if forecast.fate in ("now", "borrowing", "unknown"):
             starting.append(task.uid)
-        observed = replace(observed, tasks=(*observed.tasks, task))
+        observed, ended = _with(observed, forecast), {*ended, *forecast.preempted}
     return forecasts
+
+
+def _with(observed: Observed, forecast: Forecast) -> Observed:
+    """Return what was read with a new task as Kueue leaves it: later tasks can preempt it once it's admitted."""
+    task, is_admitted = forecast.task, Condition(True, "", "", observed.time)
+    others = observed.tasks
+    if forecast.usage:
+        task = replace(task, usage=forecast.usage, conditions=dict.fromkeys(("QuotaReserved", "Admitted"), is_admitted))
+        victims = forecast.preempted
+        others = tuple(replace(each, usage={}, conditions={}) if each.uid in victims else each for each in others)
+    return replace(observed, tasks=(*others, task))
 
 
 def _without(observed: Observed, jobs: Jobs, uids: Collection[str]) -> Observed:

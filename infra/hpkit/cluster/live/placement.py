@@ -131,9 +131,11 @@ class Places:
         queues = {each.name: each for each in self.jobs.observed.queues}
         for other in self.jobs.observed.tasks:
             left = 0
+            if other.uid in (task.uid, *without):
+                continue
             if other.uid in self.starting:
                 left = other.pods
-            elif other.has("Admitted") and other.created <= task.created and other.uid not in (task.uid, *without):
+            elif other.has("Admitted") and other.created <= task.created:
                 unplaced = (pod.unplaced for pod in self.jobs.pods(other) if pod.node is None)
                 left = sum(not words or "Insufficient" in words for words in unplaced)
             for pods in _sets(other) if left and other.queue in queues else ():

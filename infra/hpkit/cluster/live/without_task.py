@@ -42,12 +42,13 @@ class _Enough(Exception):  # noqa: N818 - it isn't an error
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a task starts: what it borrows, by flavor and resource; the queues that have it idle.
+    """How a task starts: what it uses and borrows, by flavor and resource; the queues that have the latter idle.
 
     pods: with how many, which can be fewer than it has (partial admission).
     """
 
     pods: int
+    usage: Mapping[tuple[str, str], Decimal]
     borrowed: Mapping[tuple[str, str], Decimal]
     lenders: tuple[str, ...]
 
@@ -145,7 +146,8 @@ class CohortSimulation:
                     and _units(resource, other.quotas[flavor, resource].nominal) > used[name, flavor, resource]
                 )
         pods = sum(each.count for each in running[self._asked.uid])
-        return Start(pods, borrowed, tuple(lenders)), preempted
+        usage = {key: Decimal(amount) / per_unit(key[1]) for key, amount in mine.items()}
+        return Start(pods, usage, borrowed, tuple(lenders)), preempted
 
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""
