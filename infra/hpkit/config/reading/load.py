@@ -27,7 +27,7 @@ _MAX_DEPTH: Final = 64
 MAX_NODES: Final = 1_000_000
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
-_OCTAL = re.compile(r"0[0-9]+\Z")
+_WITH_ZERO = re.compile(r"0[0-9]+\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 _BOOLS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -238,14 +238,14 @@ class _Composer:
             text = inner
         elif plain and not is_key:
             value = resolve(text)
-        is_octal = not is_key and _OCTAL.match(text)
-        if plain and not curly and (is_octal or YAML_1_1_BOOLS.match(text)):
+        has_zero = not is_key and _WITH_ZERO.match(text)
+        if plain and not curly and (has_zero or YAML_1_1_BOOLS.match(text)):
             path = _path(stack, text if is_key else None)
             self.problems.append(
                 Problem(
                     "CFG002",
                     path,
-                    f"without quotes, `{text}` is {'an octal number' if is_octal else 'a boolean'} in YAML 1.1 tools "
+                    f"without quotes, `{text}` is {'a number in some' if has_zero else 'a boolean in YAML 1.1'} tools "
                     "and text in others",
                     f'Use "{text}", in quotes.',
                     mark,
