@@ -165,19 +165,25 @@ def _found(
         limits = {placed.issue.path for placed in found if placed.rule == "GOV002"}
         is_read = all(problem.severity != "error" for problem in parsed.problems)
         has_sums = is_read and not any(map(_changes_sums, found))
+        # The subject of a waiver might appear once the errors are fixed.
+        has_errors = not is_read or any(map(_is_error, found))
         yield from (
             placed
             for placed in found
             if (is_offered or placed.rule not in _AFTER_EKS002)
             and (has_sums or placed.rule not in OF_SUMS)
             and not (placed.rule == "CAP006" and placed.issue.path in limits)
+            and not (placed.rule == "WAI002" and has_errors)
         )
 
 
 def _changes_sums(placed: PlacedIssue) -> bool:
     """Return whether an issue makes the sums of quota uncertain, so that findings about them can be consequences."""
-    is_error = (placed.issue.severity or _BY_ID[placed.rule].severity) == "error"
-    return placed.rule in ("CAP004", "CAP011") or (is_error and placed.rule.startswith(_WITH_SUMS))
+    return placed.rule in ("CAP004", "CAP011") or (_is_error(placed) and placed.rule.startswith(_WITH_SUMS))
+
+
+def _is_error(placed: PlacedIssue) -> bool:
+    return (placed.issue.severity or _BY_ID[placed.rule].severity) == "error"
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

@@ -40,8 +40,6 @@ RULES = (
 
 # Levels at which a policy ends no preview.
 _LENIENT: Final = ("advisory", "disabled")
-# Rules that compare an environment with the others.
-_OF_SEVERAL: Final = ("ACC011", "CLU029", "NET015")
 
 
 def apply(
@@ -79,9 +77,6 @@ def apply(
                 "then."
             )
             yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
-        elif not hits and not context.is_whole and waiver.rule in _OF_SEVERAL:
-            # Its subject might appear once the other environments can be read.
-            continue
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
             finding_paths = {
