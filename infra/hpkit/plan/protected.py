@@ -111,7 +111,12 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
     If a part's name changes, it's another part for the API, and the old one is deleted with its contents.
     """
     parts = {
-        f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all pending tasks")
+        f"teams/{team.name}": (
+            team.quota_name,
+            f"the quota of {team.name} with its queue"
+            # The service creates the namespace with the quota; Kubernetes deletes running pods with a namespace.
+            + ("" if team.is_shared_pool else " and all pending and running tasks"),
+        )
         for team in plan.teams
     }
     for pool in plan.node_pools:

@@ -106,9 +106,10 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
 
 def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
     """Yield the guards' decisions, other losses, and unused allowances."""
+    pools = {team.name for team in diff.teams if team.is_shared_pool}
     for decision in change.decisions:
         message = decision.message
-        if decision.code in _TEAM_LEAVES:
+        if decision.code in _TEAM_LEAVES and decision.subject not in pools:
             message = f"{decision.reason}; stop the jobs of {decision.subject} before you merge; {decision.fix}"
         yield Risk(decision.code, "blocked" if decision.rejected else "attention", decision.subject, message)
     further = _unnamed_losses(change, diff)

@@ -86,7 +86,7 @@ def _lowered(diff: PlanDiff) -> Iterator[Risk]:
             "attention",
             "quotas",
             f"lower quotas ({listing([text for _, text in lowered])}): running jobs continue. Usage above the quota "
-            "counts as borrowed, and other teams can reclaim it, the newest jobs first",
+            "counts as borrowed, and other teams can reclaim it: jobs with the lowest priority first, then the newest",
             teams=tuple(dict.fromkeys(name for name, _ in lowered)),
         )
 

@@ -60,7 +60,7 @@ class AllowDelete(Model):
     )
     teams: tuple[str, ...] = Field(
         default=(),
-        description="Teams whose quota and pending jobs may be deleted in this environment.",
+        description="Teams whose quota and jobs, including running ones, may be deleted in this environment.",
         examples=["john"],
     )
     node_pools: tuple[str, ...] = Field(
