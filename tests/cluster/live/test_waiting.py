@@ -41,22 +41,22 @@ PREEMPTED = (
     ("message", "words"),
     [
         (LARGE, NEVER),
-        (SHORT, f"8 more {GPU} of {KIND} must become free"),
+        (SHORT, f"at least 8 more {GPU} of {KIND} must become free"),
         (
-            f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
-            f"8 more {GPU} of {KIND} must become free, or 4 more {GPU} of ml.p5.48xlarge must become free",
+            f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.g4dn, 4 more needed",
+            f"at least 8 more {GPU} of {KIND} must become free, or at least 4 more {GPU} of ml.g4dn must become free",
         ),
         (f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed", NEVER),
         (
             f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
-            f"4 more {GPU} of ml.p5.48xlarge must become free",
+            f"at least 4 more {GPU} of ml.p5.48xlarge must become free",
         ),
         (
             f"{SHORT}, insufficient unused quota for cpu in flavor {KIND}, 2 more needed",
-            f"8 more {GPU} and 2 more cpu of {KIND} must become free",
+            f"at least 8 more {GPU} and 2 more cpu of {KIND} must become free",
         ),
         (LARGE_MEMORY, NEVER.replace(f"24 {GPU}", "2048 GiB memory").replace("are 8", "are 1024 GiB")),
-        (SHORT_MEMORY, f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free"),
+        (SHORT_MEMORY, f"at least 1024 GiB more memory and 1.5 more cpu of {KIND} must become free"),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
         (f'Flavor "{KIND}" does not support TopologyAwareScheduling', MISMATCH),
         ('topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)', f"only 2 of 4 {CLOSE}"),
@@ -84,7 +84,7 @@ def test_a_task_that_was_preempted_says_so_first():
     )
     assert waiting_reason(waiting, queue("smith", 4), NOW) == (
         "it was preempted, because the team that lent the quota reclaimed it; "
-        f"now 8 more {GPU} of {KIND} must become free"
+        f"now at least 8 more {GPU} of {KIND} must become free"
     )
     assert preemptor(waiting) == "uid-own"
     assert preemptor(task("smith", "train", 1)) is None

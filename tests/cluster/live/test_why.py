@@ -31,7 +31,7 @@ def why(name, *tasks, classes=None, queues=TEAMS, **more):
 def test_each_task_whose_end_would_be_enough_is_named():
     tasks = (task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True))
     answer = why("wait", *tasks, task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)))
-    assert answer.job.reason == f"4 more {GPU} of {KIND} must become free"
+    assert answer.job.reason == f"at least 4 more {GPU} of {KIND} must become free"
     assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert answer.remedies == ("task own ends", "task lend ends")
 
@@ -43,7 +43,7 @@ def test_who_holds_memory_is_told_in_gib():
     running = dataclasses.replace(own, usage={memory: 1536 * gib})
     waiting = dataclasses.replace(own, requests={"cpu": Decimal(1), "memory": 512 * gib})
     seen = observed(queues=(john,), tasks=(running, waiting))
-    assert list(holders(SimpleNamespace(running=(running,)), seen, waiting, john)) == [
+    assert list(holders(SimpleNamespace(running=(running,), usable={memory}), seen, waiting, john)) == [
         f"john holds 1536 GiB memory of {KIND}"
     ]
 
@@ -187,8 +187,13 @@ def test_when_it_could_run_is_said_where_those_that_run_say_how_long():
     endless = why("wait", task("john", "own", 3, runs=True), *tasks[1:])
     assert endless.runs_at is not None
     assert (endless.runs_at - NOW).total_seconds() == 50 * 60
-    unknown = why("wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), tasks[2])
+    p5, flavors = {(P5, GPU): Decimal(4)}, {**FLAVORS, P5: Flavor(P5, {"node.kubernetes.io/instance-type": P5}, False)}
+    both = [dataclasses.replace(each, quotas={**each.quotas, (P5, GPU): each.quotas[KIND, GPU]}) for each in TEAMS]
+    tasks = [task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True)]
+    tasks += [dataclasses.replace(task("smith", "other", 1, runs=True), usage=p5)]
+    unknown = why("wait", *tasks, task("john", "wait", 1, template=select(KIND)), queues=both, flavors=flavors)
     assert (unknown.runs_at, unknown.when) == (None, "unknown, because no limit is set on how long own, lend can run")
+    assert unknown.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
 
 
 def test_a_preemptor_that_is_gone_is_known_by_its_team():

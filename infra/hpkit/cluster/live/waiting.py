@@ -143,8 +143,9 @@ def _quota_words(task: Task, message: str) -> str:
                 f"{sized(number(match['missing']), match['resource'])} more {match['resource']}"
             )
     if short:
+        # Kueue decides again when quota becomes free, but not when another task takes some.
         return ", or ".join(
-            f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
+            f"at least {' and '.join(dict.fromkeys(parts))} of {name} must become free" for name, parts in short.items()
         )
     reasons = [words for each in never.values() for words in dict.fromkeys(each)]
     if not reasons:

@@ -259,14 +259,14 @@ def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue:
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
     for running in simulation.running:
         for (flavor, resource), used in running.holds.items():
-            if running.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
+            if running.queue in teams and (flavor, resource) in scarce and used:
                 held[teams[running.queue], flavor, resource] += used
     for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
         yield f"{team} holds {counted(used, resource)} of {flavor}"
 
 
-def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Set[str]:
-    """Return the resources of which a task's queue has too little left; of several, without CPUs and memory."""
+def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Set[tuple[str, str]]:
+    """Return the usable resources of which a task's queue has too little left; of several, without CPUs and memory."""
     total: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
     own: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for other in observed.queues:
@@ -279,10 +279,13 @@ def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue:
     short = {
         key[1]
         for key, quota in queue.quotas.items()
-        if (asked := task.requests.get(key[1], Decimal(0))) > total[key]
-        or (quota.borrowing_limit is not None and asked > quota.nominal + quota.borrowing_limit - own[key])
+        if key in simulation.usable
+        and (
+            (asked := task.requests.get(key[1], Decimal(0))) > total[key]
+            or (quota.borrowing_limit is not None and asked > quota.nominal + quota.borrowing_limit - own[key])
+        )
     } or task.requests.keys()
-    return short - {"cpu", "memory"} or short
+    return {key for key in simulation.usable if key[1] in (short - {"cpu", "memory"} or short)}
 
 
 def _remedies(
@@ -369,7 +372,7 @@ def start_time(observed: Observed, simulation: CohortSimulation) -> tuple[dateti
             f"{when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as "
             "they're allowed to and no more are submitted"
         )
-    endless = [each for each in simulation.running if each.longest is None]
+    endless = [each for each in simulation.running if each.longest is None and simulation.usable & each.holds.keys()]
     names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
     more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
     return None, (

@@ -57,6 +57,7 @@ class CohortSimulation:
     """The queues and tasks of a cohort for the simulator, created again for each question about a task.
 
     running: tasks that hold quota, lowest rank first; tasks that couldn't be read are one unnamed task per queue.
+    usable: the flavors and their resources that the task can get.
     """
 
     def __init__(self, observed: Observed, task: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None) -> None:
@@ -71,6 +72,13 @@ class CohortSimulation:
         self.running = sorted(
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
         )
+        self.usable = {
+            (flavor, resource)
+            for pods in task.pod_sets
+            for flavor in self.flavors_of(pods, queue)
+            for resource in pods.requests
+            if (flavor, resource) in queue.quotas
+        }
         self._running = {each.uid: _admitted(each, queues[each.queue]) for each in self.running}
         self._waiting = [
             self._pending(each)
