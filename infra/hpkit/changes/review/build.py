@@ -31,6 +31,7 @@ from hpkit.changes.review.setting_risks import PolicySettings, StackSettings
 from hpkit.checks import Finding
 from hpkit.checks.waivers import covers
 from hpkit.config.models.organization import Waiver
+from hpkit.config.reading.document import item_label
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing, plural, span
 
@@ -112,6 +113,8 @@ Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
+# Report a waiver that waives nothing.
+_WITHOUT_EFFECT = ("WAI001", "WAI002", "WAI003")
 _UNREAD_BASE = "the base couldn't be read, so losses aren't known"
 _QUICK = "only the files are compared, not their resources; a review without `quick` shows replacements"
 
@@ -222,10 +225,11 @@ def review(
 
 def _findings_of_file(file: FileInput) -> FindingChanges:
     was, now = (side.plans if side is not None else {} for side in (file.before, file.after))
-    waivers = [waiver for plan in now.values() for waiver in plan.spec.waivers]
+    after = file.after
+    waivers = [waiver for name in now if after is not None for waiver in _waivers(StackVersion(after, name))]
     plans = [(was.get(name), plan) for name, plan in now.items()]
-    found = _compare_findings(_shared(file.before), _shared(file.after), plans, waivers)
-    return _unless_unread(found, file.after)
+    found = _compare_findings(_shared(file.before), _shared(after), plans, waivers)
+    return _unless_unread(found, after)
 
 
 def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
@@ -243,6 +247,19 @@ def _own(version: StackVersion | None) -> list[Finding]:
         return []
     own = f"environments.{version.environment}."
     return [each for each in version.file.findings if f"{each.path}.".startswith(own)]
+
+
+def _waivers(version: StackVersion | None) -> tuple[Waiver, ...]:
+    """Return the waivers with an effect: no finding says that one has expired, or is for nothing."""
+    plan = plan_of(version)
+    if version is None or plan is None:
+        return ()
+    waivers = plan.spec.waivers
+    items = [{"rule": each.rule} for each in waivers]
+    start = f"environments.{version.environment}.waivers["
+    paths = [each.path for each in version.file.findings if each.rule in _WITHOUT_EFFECT]
+    unused = {path.removeprefix(start).partition("]")[0] for path in paths if path.startswith(start)}
+    return tuple(each for index, each in enumerate(waivers) if item_label(items, index) not in unused)
 
 
 def plan_of(version: StackVersion | None) -> Plan | None:
@@ -268,14 +285,14 @@ def _stack(
     ]
     difference = None if unread else diff(before, after, stack=stack_input.stack)
     priced = (None, None) if unread else (before, after)
-    waivers = after.spec.waivers if after is not None else ()
+    waivers = (_waivers(stack_input.before), _waivers(stack_input.after))
     was = [*_own(stack_input.before), *(violations.before or ())]
     now = [*_own(stack_input.after), *(violations.after or ())]
-    findings = _compare_findings(was, now, [(before, after)], waivers)
+    findings = _compare_findings(was, now, [(before, after)], waivers[1])
     findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()
-    risks = risks_of(difference, changed, losses, policies, stack_input.settings) if difference else ()
+    risks = risks_of(difference, changed, losses, policies, stack_input.settings, waivers) if difference else ()
     verdicts = [
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),

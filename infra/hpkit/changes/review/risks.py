@@ -13,7 +13,7 @@ from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import minimum_cost
 from hpkit.changes.review.formatting import as_fraction, cost, maximum
 from hpkit.changes.review.losses import TEAM_RESOURCES, most_severe_risks_first, with_effects
-from hpkit.changes.review.model import Loss, Risk, StackReview, Verdict, worst
+from hpkit.changes.review.model import Loss, Risk, StackReview, worst
 from hpkit.changes.review.setting_risks import (
     PolicySettings,
     StackSettings,
@@ -23,6 +23,8 @@ from hpkit.changes.review.setting_risks import (
 )
 from hpkit.changes.review.sharing_risks import sharing_risks
 from hpkit.changes.review.software_risks import software_risks
+from hpkit.checks.waivers import covers
+from hpkit.config.models.organization import Waiver
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
 from hpkit.text.formatting import amount, listing, plural
@@ -53,6 +55,7 @@ def risks_of(
     losses: Sequence[Loss] = (),
     policies: Change[PolicySettings] = _NO_POLICIES,
     stack_file: Change[StackSettings] = _NO_SETTINGS,
+    waivers: tuple[Sequence[Waiver], Sequence[Waiver]] = ((), ()),
 ) -> tuple[Risk, ...]:
     """Return the risks, worst first; change is None if the sides couldn't be recorded.
 
@@ -60,6 +63,7 @@ def risks_of(
 
     - policies: the contents of the organization's policy file.
     - stack_file: the contents of the stack's own file.
+    - waivers: those with an effect, before and after.
     """
     risks = list(_stack(diff))
     risks += _guards(change, diff) if change is not None else ()
@@ -81,7 +85,7 @@ def risks_of(
         risks += [*_capacity(diff), *sharing_risks(diff)]
         risks += stack_file_risks(diff.stack, stack_file)
         risks += setting_risks(change.reductions if change is not None else (), risks, losses, diff)
-    risks += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
+    risks += [*_waivers(*waivers), *policy_risks(policies)] if diff.after is not None else ()
     return most_severe_risks_first(with_effects(risks, diff))
 
 
@@ -186,18 +190,24 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk("tags", "attention", "tags", f"tag {listing(changed_tags)} on every resource of the stack: {means}")
 
 
-def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
-    """Yield changed waivers; those that are new or longer need attention, because their findings aren't fixed."""
-    old = {(each.rule, each.path): each for each in (before.spec.waivers if before else ())}
-    for waiver in after.spec.waivers:
-        was = old.pop((waiver.rule, waiver.path), None)
-        if was is None or (was.until, was.reason) != (waiver.until, waiver.reason):
-            verdict: Verdict = "attention" if was is None or was.until < waiver.until else "ok"
-            until = f" instead of {was.until}" if was is not None and was.until != waiver.until else ""
-            message = f"{waiver.rule} at {waiver.path} is now waived until {waiver.until}{until}: {waiver.reason}"
-            yield Risk("waiver", verdict, waiver.rule, message)
+def _waivers(before: Sequence[Waiver], after: Sequence[Waiver]) -> Iterator[Risk]:
+    """Yield changed waivers; those that are new, longer or wider need attention: their findings aren't fixed."""
+    old = {(each.rule, each.path): each for each in before}
+    for new, same in [(waiver, old.pop((waiver.rule, waiver.path), None)) for waiver in after]:
+        moved = next((key for key in old if key[0] == new.rule), None)
+        was = same or (old.pop(moved) if moved else None)
+        if was == new:
+            continue
+        within = was is not None and covers(was, new.rule, new.path) and was.until >= new.until
+        place = f" instead of {was.path}" if was is not None and was.path != new.path else ""
+        until = f" instead of {was.until}" if was is not None and was.until != new.until else ""
+        why = "" if was is None or place or until else ", for another reason"
+        message = f"{new.rule} at {new.path}{place} is now waived until {new.until}{until}{why}: {new.reason}"
+        yield Risk("waiver", "ok" if within else "attention", new.rule, message)
     for rule, path in old:
-        yield Risk("waiver", "ok", rule, f"{rule} at {path} is no longer waived")
+        others = [each.path for each in after if covers(each, rule, path)]
+        message = f"is still waived, at {others[0]}" if others else "is no longer waived"
+        yield Risk("waiver", "ok", rule, f"{rule} at {path} {message}")
 
 
 def _allowances(before: Plan, after: Plan) -> Iterator[Risk]:
