@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.cli.cluster import status
-from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy, main_resource
-from hpkit.cluster.live.parse import failed_streams, platform_of
+from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, Platform, SchedulerPolicy, main_resource
+from hpkit.cluster.live.parse import failed_streams, node_pool_of, platform_of
 from hpkit.cluster.live.status import policy_words, status_of
+from hpkit.cluster.live.tables import limit_words
 from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from tests.builders import organization, typed
@@ -26,6 +27,10 @@ GROUP = Group("gpu", ("ml.g5.12xlarge",), 4, 4, "InService")
 def platform(**parts):
     given = {"name": "acme", "status": "InService", "message": "", "groups": (GROUP,), "nodes": (), "addons": ()}
     return Platform(**{**given, "policy": POLICY, "events": (), **parts})
+
+
+def node_pool(name, **status):
+    return node_pool_of({"metadata": {"name": name}, "spec": {"limits": {GPU: 16}}, "status": status})
 
 
 def shares(*queues):
@@ -140,7 +145,7 @@ def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
         addons=addons,
         policy=SchedulerPolicy("acme-dev", "UpdateFailed", "why"),
     )
-    pool = NodePool("spot", ready=False, message="NodeClass not found", limits={}, used={})
+    pool = node_pool("spot", conditions=[{"type": "Ready", "status": "False", "message": "NodeClass not found"}])
     status = status_of(
         observed(
             platform=failing,
@@ -184,9 +189,12 @@ def test_the_end_of_a_failed_lifecycle_script_is_shown_with_the_place_of_the_res
     )
 
 
-def test_instances_that_could_not_be_read_are_not_zero():
+def test_what_could_not_be_read_is_not_zero():
     status = status_of(observed(platform=platform(unread=frozenset({"nodes"}))))
     assert [group.running for group in status.groups] == [None]
+    pools = [node_pool("spot", resources=each) for each in ({}, {"nodes": "0"}, {"nodes": "2", GPU: "8"})]
+    words = [word for each in pools for word in limit_words(each)]
+    assert words == [f"at most 16 {GPU}", f"0 of 16 {GPU}", f"8 of 16 {GPU}"]
 
 
 def test_a_group_that_is_still_short_of_instances_is_said():

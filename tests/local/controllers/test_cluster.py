@@ -83,6 +83,9 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
         lambda: claimed(api) == {node["metadata"]["name"] for node in nodes_of_pool(api)}, "each node has its claim"
     )
 
+    counted = {"nodes": "3", "nvidia.com/gpu": "3", "cpu": "96"}
+    eventually(lambda: counted.items() <= api.read(f"{POOLS}/serving")["status"]["resources"].items(), "counted")
+
     def target():
         groups = {
             group["InstanceGroupName"]: group["TargetCount"] for group in environment.describe()["InstanceGroups"]

@@ -33,7 +33,9 @@ def groups_table(status: Status) -> Rows:
 def limit_words(pool: NodePool) -> Iterable[str]:
     """Yield how much of each limit of a NodePool is used."""
     for name, limit in pool.limits.items():
-        yield f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
+        # Karpenter reports at least `nodes` in status.resources; a status without any is unknown.
+        used = f"{sized(pool.used.get(name, Decimal(0)), name)} of" if pool.used else "at most"
+        yield f"{used} {counted(limit, name)}"
 
 
 def teams_table(status: Status) -> Rows:

@@ -4,15 +4,16 @@ Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Cr
 are hpkit's.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hpkit.catalog import find_instance_type
 from hpkit_local.aws.controllers import Snapshot
+from hpkit_local.controllers.karpenter.scheduling import amounts_of
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.api import Api, crds_in
 from hpkit_local.toolchain import tool_path
@@ -39,6 +40,8 @@ ZONE_LABEL, CAPACITY_LABEL = "topology.kubernetes.io/zone", "karpenter.sh/capaci
 _KEYS = (TYPE_LABEL, ZONE_LABEL, _ARCH, CAPACITY_LABEL)
 Document = Mapping[str, Any]
 _OWN = Path(__file__).parent / "manifests"
+# Karpenter reports these even without nodes.
+_COUNTED = ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
 
 
 def kinds(snapshot: Snapshot) -> Manifests:
@@ -63,8 +66,8 @@ def _crds() -> tuple[dict[str, Any], ...]:
     return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in crds_in(folder))
 
 
-def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
-    """Write the conditions of every NodeClass and NodePool that differ."""
+def update_status(api: Api, snapshot: Snapshot, claims: Sequence[Document]) -> None:
+    """Write what differs in the status of every NodeClass and NodePool."""
     clusters = [cluster for cluster in snapshot.clusters.values() if "AutoScaling" in cluster]
     if not clusters:
         return
@@ -77,11 +80,25 @@ def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> N
         conditions, status = _class_status(node_class, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
         set_conditions(api, f"{CLASSES}/{name}", node_class, _with_ready(conditions), status)
-    nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
-    for node_class in api.items(POOLS):
-        name = node_class["metadata"]["name"]
-        conditions = _with_ready(_pool_conditions(node_class, ready))
-        set_conditions(api, f"{POOLS}/{name}", node_class, conditions, {"nodes": nodes[name]})
+    for pool in api.items(POOLS):
+        name = pool["metadata"]["name"]
+        total = _provisioned(claim for claim in claims if claim["metadata"].get("labels", {}).get(POOL_LABEL) == name)
+        fields = {"nodes": int(total["nodes"]), "resources": {key: f"{amount:f}" for key, amount in total.items()}}
+        set_conditions(api, f"{POOLS}/{name}", pool, _with_ready(_pool_conditions(pool, ready)), fields)
+
+
+def _provisioned(claims: Iterable[Document]) -> dict[str, Decimal]:
+    """Return the capacity of claims' nodes, from their launch until their deletion begins.
+
+    Source: Karpenter's pkg/controllers/nodepool/counter, and updateNodePoolResources in pkg/controllers/state.
+    """
+    total = dict.fromkeys(_COUNTED, Decimal())
+    for claim in claims:
+        capacity = claim.get("status", {}).get("capacity")
+        if capacity and "deletionTimestamp" not in claim["metadata"]:
+            for resource, amount in amounts_of({**capacity, "nodes": "1"}).items():
+                total[resource] = total.get(resource, Decimal()) + amount
+    return total
 
 
 _Conditions = dict[str, tuple[bool, str, str]]
