@@ -103,7 +103,6 @@ SHOW = (
 )
 # Each shell sets the variables twice, shows them, and restores them.
 SCRIPTS = {
-    "sh": ['eval "$({env})"', 'eval "$({env} --unset)"'],
     "bash": ["set -eu", 'eval "$({env})"', 'eval "$({env} --unset)"'],
     "zsh": ['eval "$({env} --shell zsh)"', 'eval "$({env} --shell zsh --unset)"'],
     "fish": ["{env} --shell fish | source", "{env} --shell fish --unset | source"],
@@ -111,9 +110,7 @@ SCRIPTS = {
 
 
 @marked
-@pytest.mark.parametrize(
-    "shell", [pytest.param(name, marks=pytest.mark.nightly if name == "sh" else ()) for name in SCRIPTS]
-)
+@pytest.mark.parametrize("shell", SCRIPTS)
 def test_a_shell_takes_the_variables_over_and_gives_them_back(around, shell):
     executable = shutil.which(shell)
     if executable is None:
