@@ -28,9 +28,10 @@ def why(name, *tasks, classes=None, queues=TEAMS, **more):
     return explain(jobs, find_task(jobs, name, None), fair_sharing=FAIR)
 
 
-def test_each_task_whose_end_would_be_enough_is_named():
+def test_each_task_that_has_not_ended_and_whose_end_would_be_enough_is_named():
     tasks = (task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True))
-    answer = why("wait", *tasks, task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)))
+    done = task("john", "done", 3, runs=True, Finished=(True, "Succeeded", ""))
+    answer = why("wait", done, *tasks, task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)))
     assert answer.job.reason == f"at least 4 more {GPU} of {KIND} must become free"
     assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert answer.remedies == ("task own ends", "task lend ends")
@@ -49,32 +50,16 @@ def test_who_holds_memory_is_told_in_gib():
 
 
 def test_a_higher_priority_helps_where_it_preempts():
-    answer = why(
-        "wait",
-        task("smith", "low", 2, runs=True, priority=10),
-        task("smith", "wait", 2, priority=10),
-        task("john", "own", 2, runs=True),
-        classes={"training-priority": 80, "experiment-priority": 40, "none-priority": 10},
-    )
+    classes = {"training-priority": 80, "experiment-priority": 40, "none-priority": 10}
+    tasks = (task("smith", "low", 2, runs=True, priority=10), task("smith", "wait", 2, priority=10))
+    answer = why("wait", *tasks, task("john", "own", 2, runs=True), classes=classes)
     assert "it gets the priority class experiment-priority; then it preempts low" in answer.remedies
 
 
 def test_fewer_pods_help_where_some_fit():
-    found = why("wait", task("john", "own", 2, runs=True), task("smith", "wait", 6))
-    assert found.remedies == ("it is submitted with 2 instead of 6 pods",)
-
-
-def test_what_can_never_run_is_told_how_much_can():
-    answer = why(
-        "wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), task("smith", "wait", 6)
-    )
-    assert answer.remedies == ("it is submitted with at most 2 instead of 6 pods, and other tasks end",)
-
-
-def test_a_task_that_the_simulator_admits_needs_nothing():
-    assert why("wait", task("smith", "wait", 1)).remedies == (
-        "nothing: the simulator admits it now, and Kueue should within seconds",
-    )
+    tasks = (task("smith", "wait", 6), task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True))
+    assert why("wait", *tasks[:1]).remedies == ("it is submitted with 2 instead of 6 pods",)
+    assert why("wait", *tasks).remedies == ("it is submitted with at most 2 instead of 6 pods, and other tasks end",)
 
 
 def test_a_task_that_ended_or_runs_says_so_and_for_whom_it_was_preempted():
@@ -87,21 +72,6 @@ def test_a_task_that_ended_or_runs_says_so_and_for_whom_it_was_preempted():
     assert (found.preempted_by, found.holders, found.remedies) == ("own of john", (), ())
     ended = why("bad", task("smith", "bad", 1, Finished=(True, "Failed", "BackoffLimitExceeded")))
     assert ended.job.reason == "it has failed: BackoffLimitExceeded"
-
-
-ENDED = {"Finished": (True, "Succeeded", "")}
-
-
-def test_a_task_that_has_ended_holds_nothing():
-    answer = why(
-        "wait",
-        task("john", "done", 3, runs=True, **ENDED),
-        task("john", "own", 3, runs=True),
-        task("smith", "lend", 1, runs=True),
-        task("john", "wait", 1),
-    )
-    assert answer.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
-    assert answer.remedies == ("task own ends", "task lend ends")
 
 
 def test_what_comes_free_goes_to_the_one_that_waits_before_it():

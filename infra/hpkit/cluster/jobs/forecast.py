@@ -186,7 +186,7 @@ def predict(
         return Forecast(task, "never", never, remedies=tuple(fewer_pods(simulation, task, never=True)))
     if task.unranked:
         return Forecast(task, "unknown" if "couldn't be read" in task.unranked else "never", task.unranked)
-    start, preempted = simulation.start()
+    start, preempted = simulation.start(task)
     names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
     preempts = tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in preempted)
     if start is None:
@@ -317,19 +317,15 @@ def _in_order(
         forecasts.append(forecast)
         if forecast.fate in ("now", "borrowing", "unknown"):
             starting.append(task.uid)
-        observed, ended = _with(observed, forecast), {*ended, *forecast.preempted}
+        # Kueue has admitted it before later tasks exist, so they can preempt it.
+        conditions = {"Admitted": Condition(True, "", "", observed.time)} if forecast.usage else {}
+        ended = {*ended, *forecast.preempted}
+        before = (
+            replace(each, usage={}, conditions={}) if each.uid in forecast.preempted else each
+            for each in observed.tasks
+        )
+        observed = replace(observed, tasks=(*before, replace(task, usage=forecast.usage, conditions=conditions)))
     return forecasts
-
-
-def _with(observed: Observed, forecast: Forecast) -> Observed:
-    """Return what was read with a new task as Kueue leaves it: later tasks can preempt it once it's admitted."""
-    task, is_admitted = forecast.task, Condition(True, "", "", observed.time)
-    others = observed.tasks
-    if forecast.usage:
-        task = replace(task, usage=forecast.usage, conditions=dict.fromkeys(("QuotaReserved", "Admitted"), is_admitted))
-        victims = forecast.preempted
-        others = tuple(replace(each, usage={}, conditions={}) if each.uid in victims else each for each in others)
-    return replace(observed, tasks=(*others, task))
 
 
 def _without(observed: Observed, jobs: Jobs, uids: Collection[str]) -> Observed:

@@ -130,15 +130,12 @@ class Places:
         """Yield pods that the scheduler places before a task's, with their tasks and the nodes that they may use."""
         queues = {each.name: each for each in self.jobs.observed.queues}
         for other in self.jobs.observed.tasks:
-            left = 0
-            if other.uid in (task.uid, *without):
-                continue
-            if other.uid in self.starting:
-                left = other.pods
-            elif other.has("Admitted") and other.created <= task.created:
+            left = other.pods if other.uid in self.starting else 0
+            if not left and other.has("Admitted") and other.created <= task.created:
                 unplaced = (pod.unplaced for pod in self.jobs.pods(other) if pod.node is None)
                 left = sum(not words or "Insufficient" in words for words in unplaced)
-            for pods in _sets(other) if left and other.queue in queues else ():
+            ends = other.uid in (task.uid, *without)
+            for pods in _sets(other) if left and other.queue in queues and not ends else ():
                 count = min(left, pods.count)
                 left -= count
                 if count and (nodes := self._candidates(pods, queues[other.queue])):

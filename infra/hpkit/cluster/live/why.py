@@ -314,11 +314,12 @@ def _remedies(
     yield from ends[:_SHOWN]
     if len(ends) > _SHOWN:
         yield f"any one of {len(ends) - _SHOWN} other tasks ends"
+    names = {each.uid: each.owner_name for each in observed.tasks}
     for name, value in sorted(observed.priority_classes.items(), key=lambda each: each[1]):
         if value > task.priority:
-            victims = simulation.preempts(replace(task, priority=value))
-            if victims is not None:
-                shown = ", ".join(sorted(victims))
+            start, victims = simulation.start(replace(task, priority=value))
+            if start is not None and names.keys() >= {*victims}:
+                shown = ", ".join(sorted({names[each] for each in victims}))
                 yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
                 break
     yield from fewer_pods(simulation, task)

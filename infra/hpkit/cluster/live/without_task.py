@@ -72,12 +72,11 @@ class CohortSimulation:
         self.running = sorted(
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
         )
-        self.usable = {
-            (flavor, resource)
+        self.usable = queue.quotas.keys() & {
+            (flavor, name)
             for pods in task.pod_sets
             for flavor in self.flavors_of(pods, queue)
-            for resource in pods.requests
-            if (flavor, resource) in queue.quotas
+            for name in pods.requests
         }
         self._running = {each.uid: _admitted(each, queues[each.queue]) for each in self.running}
         self._waiting = [
@@ -106,27 +105,17 @@ class CohortSimulation:
         """Return whether a task would run now, after all tasks that wait before it, without one running task."""
         return self._is_admitted(task, [each for uid, each in self._running.items() if uid != without], self._waiting)
 
-    def preempts(self, task: Task) -> list[str] | None:
-        """Return the tasks that a task would preempt to run now; None if it wouldn't run, or the tasks weren't read."""
-        simulation = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
-        outcome = simulation.run_until_quiet()
-        names = {each.uid: each.owner_name for each in self._observed.tasks}
-        victims = [each.name for each in outcome.preempted if each.by == task.uid]
-        if task.uid not in simulation.running() or not all(each in names for each in victims):
-            return None
-        return [names[each] for each in victims]
-
-    def start(self) -> tuple[Start | None, tuple[str, ...]]:
-        """Return how the task would start now, after all tasks that wait before it, and which tasks it preempts.
+    def start(self, task: Task) -> tuple[Start | None, tuple[str, ...]]:
+        """Return how a task would start now, after all tasks that wait before it, and which tasks it preempts.
 
         None if it would wait: preempted tasks can leave too little, or get their quota back before it.
         """
-        workloads = [*self._running.values(), *self._waiting, self._pending(self._asked)]
+        workloads = [*self._running.values(), *self._waiting, self._pending(task)]
         simulation = simulator(self._model, workloads)
-        victims = (each.name for each in simulation.run_until_quiet().preempted if each.by == self._asked.uid)
+        victims = (each.name for each in simulation.run_until_quiet().preempted if each.by == task.uid)
         preempted = tuple(dict.fromkeys(victims))
         running = simulation.running()
-        if self._asked.uid not in running:
+        if task.uid not in running:
             return None, preempted
         used: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         mine: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -136,7 +125,7 @@ class CohortSimulation:
                     if resource in assignment.flavors:
                         flavor = assignment.flavors[resource]
                         used[workload.queue, flavor, resource] += amount
-                        if workload.name == self._asked.uid:
+                        if workload.name == task.uid:
                             mine[flavor, resource] += amount
         borrowed: dict[tuple[str, str], Decimal] = {}
         lenders: dict[str, None] = {}
@@ -153,7 +142,7 @@ class CohortSimulation:
                     and other.quotas[flavor, resource].lendable > 0
                     and _units(resource, other.quotas[flavor, resource].nominal) > used[name, flavor, resource]
                 )
-        pods = sum(each.count for each in running[self._asked.uid])
+        pods = sum(each.count for each in running[task.uid])
         usage = {key: Decimal(amount) / per_unit(key[1]) for key, amount in mine.items()}
         return Start(pods, usage, borrowed, tuple(lenders)), preempted
 
