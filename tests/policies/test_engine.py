@@ -84,13 +84,6 @@ def test_quota_beyond_the_capacity_of_its_cluster_fails_the_preview(project):
 
 
 @pytest.mark.nightly
-def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
-    output, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
-    assert not passed
-    assert "allowReplace" in output
-
-
-@pytest.mark.nightly
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     output, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
