@@ -331,10 +331,8 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("env", "--name", "never"),
-            f"never was never started. To start it: {HPKIT} local up --stack STACK --name never",
-        ),
+        (("env",), f"no local cloud is running. To start one: {HPKIT} local up --stack STACK"),
+        (("env", "--name", "never"), f"never was never started. To start it: {HPKIT} local up --stack STACK --name"),
         (("status", "--name", "Never_!"), "local cloud name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "local cloud name '../up'"),
         (("reset", "--yes", "--name", "."), "local cloud name '.'"),

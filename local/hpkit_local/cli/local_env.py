@@ -42,7 +42,8 @@ def env(name: str | None, root: Path | None, shell: str | None, unset: bool) -> 
         return Output(text=lambda: undone(shell, names), json=lambda: json_document(Environment(variables=unset_all)))
     cloud = local_cloud_of(name, root, command="env")
     if not cloud.ports():
-        raise ToolError(f"{cloud.name} was never started. To start it: {to_start(cloud)}")
+        problem = f"{name} was never started. To start it" if name else "no local cloud is running. To start one"
+        raise ToolError(f"{problem}: {to_start(cloud)}")
     variables = control.shell_environment(cloud)
     if control.running(cloud) is None:
         to_stderr(f"{cloud.name} isn't running. To start it: {to_start(cloud)}")

@@ -337,8 +337,12 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it(plan):
     close = {"priority": None, "topology": ("required", NETWORK_LAYERS[2])}
     with pytest.raises(SelectionError, match=r"EC2 reports no network position for ml.g5.12xlarge"):
         made(plan, **close)
-    with pytest.raises(SelectionError, match="autoscale-dev doesn't schedule by topology:"):
-        made(load_stack("autoscale-dev").plans["dev"], "research", instance_type="ml.g5.8xlarge", **close)
+    scaled = load_stack("autoscale-dev").plans["dev"]
+    silent = scaled.spec.governance.model_copy(update={"topology_aware_scheduling": None})
+    for governance, words in ((scaled.spec.governance, ""), (silent, ", the default with `autoscaling`")):
+        scaled = dataclasses.replace(scaled, spec=scaled.spec.model_copy(update={"governance": governance}))
+        with pytest.raises(SelectionError, match=f"topologyAwareScheduling is Disabled{words}; remove --topology"):
+            made(scaled, "research", instance_type="ml.g5.8xlarge", **close)
     topology = load_stack("topology-prod").plans["prod"]
     (pods,) = pods_of(made(topology, "pretraining", instance_type=P5, **close))
     assert pods.template["metadata"]["annotations"] == {TOPOLOGY["required"]: NETWORK_LAYERS[2]}

@@ -351,8 +351,10 @@ def _topology(plan: Plan, team: TeamPlan, instance_type: str, asked: tuple[str, 
         asking, others = (types_by_topology(assumed, team, asks=asks) for asks in (True, False))
         return {UNCONSTRAINED: "true"} if instance_type in asking - others else {}
     if plan.manages_topology and not plan.topology_aware_scheduling:
+        stated = plan.spec.governance is not None and plan.spec.governance.topology_aware_scheduling is not None
         raise SelectionError(
             f"{plan.stack} doesn't schedule by topology: governance.topologyAwareScheduling is Disabled"
+            f"{'' if stated else ', the default with `autoscaling`'}; remove --topology"
         )
     kind = find_instance_type(instance_type)
     if kind is not None and not kind.network_layers:
