@@ -61,8 +61,10 @@ def test_a_preview_that_fails_blocks_and_one_that_replaces_asks_for_attention():
     steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", "net", "urn:x", ("cidrBlock",)),)
     new = review_of(text_of(of()), text_of(of()), previews={"acme-dev": Preview((), 3, ("no room for it",))})
     assert (headline(new)[:13], new.reasons) == ("Blocked: this", ("acme-dev: the preview fails: no room for it",))
-    absent = reviewed(of(), of(), previews={"acme-dev": Preview((), 0, ("no such stack",), ran=False)})
-    assert (absent.verdict, absent.reasons) == ("attention", ("not previewed: no such stack",))
+    missing = Preview((), 0, ("no such stack",), ran=False)
+    for top, verdict in ((None, "ok"), ({"tags": {"a": "b"}}, "attention")):
+        absent = reviewed(of(), of(top=top), previews={"acme-dev": missing})
+        assert (absent.verdict, absent.reasons) == (verdict, ("not previewed: no such stack",))
     replacing = reviewed(of(), of(), previews={"acme-dev": Preview(steps, 3, ())})
     assert (replacing.verdict, replacing.reasons) == ("attention", ("the preview replaces 1 resource",))
     failed = Preview((), 3, ("CAP001 environments.dev.governance.allocations.ada[ml.g5.12xlarge]: too many",))

@@ -145,6 +145,7 @@ def test_components_providers_and_the_stack_are_no_resources():
 def test_errors_of_the_program_are_problems():
     diagnostics = [
         {"severity": "error", "message": "error: no room\n for it", "urn": f"{URN}hyperpod:index:ComputeQuota::ada"},
+        {"severity": "error", "message": "error: Resource monitor has terminated, shutting down\n"},
         {"severity": "warning", "message": "old version"},
     ]
     assert parse_preview(said(diagnostics=diagnostics), stack="acme-dev").problems == ("ada: no room for it",)

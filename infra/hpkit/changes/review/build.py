@@ -140,7 +140,10 @@ class StackVersion:
 
 @dataclass(frozen=True, slots=True)
 class StackInput:
-    """A stack that the change affects, and why; None on a side without it. settings: the contents of its own file."""
+    """A stack that the change affects, and why; None on a side without it.
+
+    settings: the contents of its own file. code: whether the program changes too, which only a preview shows.
+    """
 
     stack: str
     file: str
@@ -148,6 +151,7 @@ class StackInput:
     before: StackVersion | None
     after: StackVersion | None
     settings: Change[StackSettings] = _NOTHING
+    code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +294,15 @@ def _stack(
     now = [*_own(stack_input.after), *(violations.after or ())]
     findings = _compare_findings(was, now, [(before, after)], waivers[1])
     findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
+    settings = stack_input.settings
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()
-    risks = risks_of(difference, changed, losses, policies, stack_input.settings, waivers) if difference else ()
+    risks = risks_of(difference, changed, losses, policies, settings, waivers) if difference else ()
+    may_differ = _status(difference) != "unchanged" or stack_input.code or settings.before != settings.after
     verdicts = [
         *_verdicts_of_findings(findings),
         *_verdicts_of_plan(risks, losses),
-        *_verdicts_of_preview(preview),
+        *_verdicts_of_preview(preview, may_differ=may_differ),
         *_verdicts_of_scenario(scenario),
     ]
     if unread:
@@ -417,12 +423,13 @@ def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict
     return verdicts
 
 
-def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:
+def _verdicts_of_preview(preview: Preview | None, *, may_differ: bool) -> list[tuple[Verdict, str]]:
     if preview is None:
         return []
     verdicts: list[tuple[Verdict, str]] = []
     if preview.problems and not preview.ran:
-        verdicts.append(("attention", f"not previewed: {preview.problems[0]}"))
+        # It isn't missed where nothing changes.
+        verdicts.append(("attention" if may_differ else "ok", f"not previewed: {preview.problems[0]}"))
     elif preview.problems:
         verdicts.append(("blocked", f"the preview fails: {preview.problems[0]}"))
     for action in ("replace", "delete"):

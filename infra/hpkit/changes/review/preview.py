@@ -25,6 +25,8 @@ _ACTIONS: dict[str, Action] = {
     "import-replacement": "replace",
     "delete": "delete",
 }
+# The engine's own error after a program has failed.
+_FOLLOW_ON_ERROR = "Resource monitor has terminated, shutting down"
 _GRAVITY: tuple[Action, ...] = ("update", "create", "delete", "replace")
 
 
@@ -70,8 +72,11 @@ def _step(step: dict[str, Any], action: Action) -> PreviewStep:
 
 
 def _problems(diagnostics: Iterable[dict[str, Any]]) -> Iterable[str]:
+    """Return the errors; one that only follows from another is left out."""
+    problems = []
     for diagnostic in diagnostics:
         if diagnostic.get("severity") == "error":
             where = str(diagnostic.get("urn") or "").rpartition("::")[2]
             message = " ".join(str(diagnostic.get("message", "")).split()).removeprefix("error: ")
-            yield f"{where}: {message}" if where else message
+            problems.append(f"{where}: {message}" if where else message)
+    return [each for each in problems if not each.endswith(_FOLLOW_ON_ERROR)] or problems

@@ -140,7 +140,7 @@ def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
             if name not in stack_names:
                 raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(stack_names) or 'none'})")
         why = {name: why.get(name, "selected with --stack") for name in requested}
-    stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
+    stacks = tuple(_stack(name, reason, before, after, code=bool(code)) for name, reason in sorted(why.items()))
     names = sorted({each.file for each in stacks} | {name for name in changed if name in before.loaded | after.loaded})
     names = [name for name in names if not requested or any(each.file == name for each in stacks)]
     files = [FileInput(name, before.file(name), after.file(name)) for name in names]
@@ -152,13 +152,13 @@ def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
     return Scope(tuple(files), stacks, tuple(notes), before.loaded, after.loaded)
 
 
-def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
+def _stack(name: str, why: str, before: _Tree, after: _Tree, *, code: bool) -> StackInput:
     place = after.stacks.get(name) or before.stacks[name]
     settings: Change[StackSettings] = Change(before.settings.get(name), after.settings.get(name))
     was, now = before.version(name), after.version(name)
     if _left_placeholder(plan_of(was), plan_of(now)):
         was, why = None, f"{why}; not deployed yet, since its account was a placeholder"
-    return StackInput(name, place.file, why, was, now, settings)
+    return StackInput(name, place.file, why, was, now, settings, code)
 
 
 def _left_placeholder(before: Plan | None, after: Plan | None) -> bool:
