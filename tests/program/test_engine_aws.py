@@ -11,7 +11,8 @@ from tests.program import aws_parts
 from tests.program.cloud import ROOT, Program, Repository
 from tests.program.test_engine_recovery import recover, state_file
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]
+# By day, recordings show these options, and the fake plugin's tests what they do.
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 VIEWER = "arn:aws:iam::123456789012:role/PlatformViewer"
 ADA, BEN, GROUP = (f"9447d8c8-{number}001-7012-9c33-2f0a6d0a1b2c" for number in (1, 2, 3))
@@ -85,7 +86,6 @@ def test_an_edit_keeps_viewers_access_and_addresses_and_people_who_leave_lose_th
 KILLED = ("aws:eks/cluster:Cluster", "aws:fsx/lustreFileSystem:LustreFileSystem")
 
 
-@pytest.mark.nightly
 def test_recovering_a_cluster_and_a_file_system_replaces_neither(parts, monkeypatch):
     """Take both out of the state, as if `up` had been killed while they were created."""
     file = state_file(parts)

@@ -356,16 +356,16 @@ def written(data, advice):
 
 
 # Other rejections: recordings in tests/changes, the plugin in tests/provider, previews in test_engine_changes.py.
-REJECTED = {remove_a_team: "ChangeGuard keep-parts: This change would"}
-GOAL = [remove_a_team, rename_the_cluster]
+REJECTED, GOAL = {}, [rename_the_cluster]
 if NIGHTLY:
-    REJECTED |= {
+    REJECTED = {
+        remove_a_team: "ChangeGuard keep-parts: This change would",
         rename_a_group: "Cluster cluster: This change would DELETE the instance group",
         move_the_groups: "ChangeGuard keep-groups: ",
         move_the_vpc: "ChangeGuard keep-groups: handson-dev: an EKS cluster can't move",
         name_no_owner: "mandatory-tags: ",
     }
-    GOAL.append(move_and_rename_the_groups)
+    GOAL += [remove_a_team, move_and_rename_the_groups]
 REPLACED = (
     *("REPLACE the HyperPod cluster handson", "clusterName: handson → other", "nodes: gpu 5 × ml.g5.12xlarge"),
     *("teams: john, maria, smith", "`allowReplace: [cluster]` in environments.dev of stacks/handson.yaml"),

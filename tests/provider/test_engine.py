@@ -7,7 +7,8 @@ from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, TYPE, Project
 from tests.provider.harness import check_sums
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+# By day, the plugin runs without an engine, and with it in the life of handson-dev.
+pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,6 @@ def governed(tmp_path, request):
         yield Governed(tmp_path, endpoint, nodes=request.param)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("governed", [300], indirect=True)
 def test_two_hundred_quotas_converge_under_throttles(governed, monkeypatch):
     governed.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})

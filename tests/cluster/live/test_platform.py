@@ -170,7 +170,9 @@ def test_a_member_sees_the_tasks_of_the_own_team_and_not_those_of_others(live, a
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     del tasks
     answer = data(ask("job", "why", "borrowed", "--format", "json"))
-    assert answer["reason"].startswith("it was preempted, because the team that lent the quota reclaimed it; now 4 ")
+    assert answer["reason"].startswith(
+        "it was preempted, because the team that lent the quota reclaimed it; now at least 4 "
+    )
     assert answer["preemptedBy"] == "own of john"
     assert answer["holders"] == [
         "john holds 12 nvidia.com/gpu of ml.g5.12xlarge",
