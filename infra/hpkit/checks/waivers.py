@@ -79,8 +79,10 @@ def apply(
             yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
+            # A waiver of all environments names a value of all as what it is.
+            of_all = is_default(document, path, document.locate(path))
             finding_paths = {
-                format_path(placed.issue.path, document.data) for placed in placed_issues if placed.rule == waiver.rule
+                _name(placed, document, of_all=of_all) for placed in placed_issues if placed.rule == waiver.rule
             }
             likely = near(waiver.path, finding_paths) or (min(finding_paths) if len(finding_paths) == 1 else None)
             fix = f"Remove it, or set its path to that of the finding: {likely}." if likely else "Remove it."
@@ -111,6 +113,12 @@ def _not_waived_there(waiver: Waiver, policy: str, path: Path, organization: str
         f"Add a waiver of {policy} to stacks/{organization}.policy.json (`hpkit validate --policies` prints the "
         "resource). Or remove this one, and fix the cause.",
     )
+
+
+def _name(placed: PlacedIssue, document: Document, *, of_all: bool) -> str:
+    path = placed.issue.path
+    shown = format_path(path, document.data)
+    return default_name(shown) if of_all and is_default(document, path, placed.mark or document.locate(path)) else shown
 
 
 def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:

@@ -207,7 +207,8 @@ def test_free_quota_without_a_node_with_room_is_said_with_the_jobs_that_hold_the
     )
     assert (found.holders, found.remedies) == ((), ("task part ends",))
     with_room = why("wait", *tasks, nodes=(*nodes, node("n3")), pods=pods, flavors=FLAVORS)
-    assert with_room.remedies == ("nothing: the simulator admits it now, and Kueue should within seconds",)
+    now = "nothing: the simulator admits it now, and Kueue should within seconds"
+    assert (with_room.remedies, with_room.holders, with_room.when) == ((now,), (), "")
     member = why("wait", *tasks, nodes=nodes, pods=pods, flavors=FLAVORS, namespaces=("hyperpod-ns-john",))
     assert (member.outlook, member.remedies) == (found.outlook, ())
     # Two pods of 2 GPUs come first: the scheduler spreads them over n2 and the node that becomes free.

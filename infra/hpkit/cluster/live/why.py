@@ -195,6 +195,8 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
     if observed.namespaces is not None:
         more = "pods and waiting tasks of other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
+    if has_quota:
+        return replace(explanation, holders=(), remedies=remedies, outlook=outlook)
     runs_at, words = start_time(observed, simulation)
     return replace(explanation, remedies=remedies, outlook=outlook, runs_at=runs_at, when=words)
 
