@@ -60,7 +60,7 @@ settings.load_profile("unhurried")
 
 
 class _Loader(botocore.loaders.Loader):
-    """Reads the models of AWS's services once, not for each session; S3's clients change theirs, so it isn't shared."""
+    """Reads the models of AWS's services once, not for each session. S3's clients change its model: it isn't shared."""
 
     def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> dict:
         loader = botocore.loaders.Loader() if service_name == "s3" else super()

@@ -79,7 +79,7 @@ def apply(
             yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
-            # A waiver of all environments names a value of all as what it is.
+            # A waiver in environmentDefaults needs a path that is true in each environment.
             of_all = is_default(document, path, document.locate(path))
             finding_paths = {
                 _name(placed, document, of_all=of_all) for placed in placed_issues if placed.rule == waiver.rule
@@ -116,18 +116,22 @@ def _not_waived_there(waiver: Waiver, policy: str, path: Path, organization: str
 
 
 def _name(placed: PlacedIssue, document: Document, *, of_all: bool) -> str:
+    shown = format_path(placed.issue.path, document.data)
+    return default_name(shown) if of_all and _is_inherited(placed, document) else shown
+
+
+def _is_inherited(placed: PlacedIssue, document: Document) -> bool:
+    """Return whether an issue is about a value from environmentDefaults."""
     path = placed.issue.path
-    shown = format_path(path, document.data)
-    return default_name(shown) if of_all and is_default(document, path, placed.mark or document.locate(path)) else shown
+    return is_default(document, path, placed.mark or document.locate(path))
 
 
 def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
     if placed.rule != waiver.rule:
         return False
     # By index was how findings named items without a name once; waivers that do are as good as before.
-    path = placed.issue.path
-    path_forms = [format_path(path, document.data, numbered=numbered) for numbered in (False, True)]
-    if is_default(document, path, placed.mark or document.locate(path)):
+    path_forms = [format_path(placed.issue.path, document.data, numbered=numbered) for numbered in (False, True)]
+    if _is_inherited(placed, document):
         path_forms += [default_name(way) for way in path_forms]
     return any(covers(waiver, waiver.rule, shown) for shown in path_forms)
 

@@ -104,7 +104,7 @@ def _moved(old: Props, new: Props) -> str:
 
 
 def _verbs(lost: dict[str, str]) -> list[str]:
-    """Return whether resources are deleted because they left the program, replaced, or some of each."""
+    """Return DELETE if a resource left the program, REPLACE if one is replaced, or both."""
     return sorted({"DELETE" if cause.endswith(_GONE) else "REPLACE" for cause in lost.values()})
 
 

@@ -1,4 +1,4 @@
-"""What a rejected run would reject, too: the engine stops at the first resource whose plugin rejects the change."""
+"""Further reasons to reject a change: the engine stops at the first resource whose plugin rejects it."""
 
 from __future__ import annotations
 

@@ -167,13 +167,8 @@ class Tasks:
             raise InputError(f"{place}: task {spec.name} has count and pods; with count, each instance has one pod")
         per_pod = self._per_pod(spec, instance_type, place)
         pods = spec.count or spec.pods
-        pod_set = PodSet(
-            "main",
-            pods,
-            per_pod,
-            flavors=frozenset((instance_type,)),
-            topology=self._placement(spec, instance_type, place),
-        )
+        topology = self._placement(spec, instance_type, place)
+        pod_set = PodSet("main", pods, per_pod, flavors=frozenset((instance_type,)), topology=topology)
         whole = amounts_of(QuotaResource(instance_type, count=1))
         instances = pods * max(amount / whole[name] for name, amount in per_pod.items() if whole.get(name))
         return (pod_set,), priority, instance_type, instances, self._never(team, instance_type, pod_set)

@@ -113,7 +113,7 @@ Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
-# Report a waiver that waives nothing.
+# The rules that report waivers without an effect.
 _WITHOUT_EFFECT = ("WAI001", "WAI002", "WAI003")
 _UNREAD_BASE = "the base couldn't be read, so losses aren't known"
 _QUICK = "only the files are compared, not their resources; a review without `quick` shows replacements"
@@ -428,7 +428,7 @@ def _verdicts_of_preview(preview: Preview | None, *, may_differ: bool) -> list[t
         return []
     verdicts: list[tuple[Verdict, str]] = []
     if preview.problems and not preview.ran:
-        # It isn't missed where nothing changes.
+        # Where nothing changes, the review needs no preview.
         verdicts.append(("attention" if may_differ else "ok", f"not previewed: {preview.problems[0]}"))
     elif preview.problems:
         verdicts.append(("blocked", f"the preview fails: {preview.problems[0]}"))
