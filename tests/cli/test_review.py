@@ -387,10 +387,23 @@ def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick
     lines = (repository.folder / "stacks" / "acme.yaml").read_text(encoding="utf-8").splitlines()
     assert lines[new["line"] - 1].strip() == "- name: cpu"
     repository.commit()
-    (stack,) = repository.review("--base", "HEAD", "--stack", "acme-dev", quick=quick, exits=1)["stacks"]
+    # The base violates it too, even if a waiver has expired there, which is an error.
+    data["environments"]["dev"]["waivers"] = [
+        {"rule": "CAP005", "path": "environments.dev", "reason": "later", "until": "2020-01-31"}
+    ]
+    repository.write("stacks/acme.yaml", data)
+    repository.commit()
+    del data["environments"]["dev"]["waivers"]
+    repository.write("stacks/acme.yaml", data)
+    (stack,) = repository.review("--base", "HEAD", quick=quick, exits=1)["stacks"]
     assert [each["rule"] for each in stack["findings"]["remaining"] if each["severity"] == "error"] == [
         "instance-types-allowed"
     ]
+    repository.write("stacks/acme.policy.json", b"{")
+    repository.commit()
+    repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.g5.12xlarge"]}}')
+    (stack,) = repository.review("--base", "HEAD", quick=quick, exits=1)["stacks"]
+    assert "policies couldn't be checked in the base" in stack["note"]
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -33,7 +33,6 @@ _KEYS_OF_PLAN: Final = TypeFacts(
     literal=True,
 )
 # A person's permissions aren't part of the platform. Governance is compared as derived, except for the limits of teams.
-_ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
 _NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
 
 
@@ -93,11 +92,14 @@ def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
     This includes new values, because they can replace what they depend on, and new allowances to do that.
     """
     removed_names = _names(before) - _names(after)
-    for key in ("allow_replace", "allow_delete"):
-        was, now = (plan.spec.model_dump(mode="json", include={key}).get(key) for plan in (before, after))
-        if list(_less(key, now, was)):
-            yield Reduction("", "", f"environment.{_ALLOWANCES[key]}", was or None, now)
-    for difference in differences(_KEYS_OF_PLAN, _settings(before), _settings(after)):
+    was, now = (list(plan.spec.allow_replace) for plan in (before, after))
+    if _without(now, was):
+        yield Reduction("", "", "environment.allowReplace", was or None, now)
+    old_settings, new_settings = _settings(before), _settings(after)
+    for team in old_settings["teams"].keys() ^ new_settings["teams"].keys():
+        old_settings["teams"].pop(team, None)
+        new_settings["teams"].pop(team, None)
+    for difference in differences(_KEYS_OF_PLAN, old_settings, new_settings):
         if difference.before is None and isinstance(difference.after, str | int | float):
             yield Reduction("", "", difference.place, None, difference.after)
         for place, old, new in _less(difference.place, difference.before, difference.after):

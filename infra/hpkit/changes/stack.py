@@ -98,7 +98,8 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
     old, new = _Unrecorded(before), _Unrecorded(after)
     _, deletions = deletion_decisions((), old, new)
     decisions = _advised((*group_deletions(old, new), *deletions), before, after)
-    return StackChange((), decisions, (), tuple(reductions_of_plan(before, after)))
+    unused = tuple(_unused_deletions(old, new))
+    return StackChange((), decisions, unused, tuple(reductions_of_plan(before, after)))
 
 
 def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
@@ -115,6 +116,10 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
     for key in after.plan.spec.allow_replace:
         if key not in lost:
             yield UnusedAllowance(REPLACE, key)
+    yield from _unused_deletions(before, after)
+
+
+def _unused_deletions(before: Recorded | None, after: Recorded) -> Iterator[UnusedAllowance]:
     deleted_names = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
     staying = {group.spec.name for group in after.plan.own_groups}
     for name in after.plan.spec.allow_delete.instance_groups:

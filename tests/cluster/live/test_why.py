@@ -206,7 +206,9 @@ def test_free_quota_without_a_node_with_room_is_said_with_the_jobs_that_hold_the
         f"quota is free, but no node has 4 {GPU} free for a pod; part of john holds 6 {GPU} on 2 nodes"
     )
     assert (found.holders, found.remedies) == ((), ("task part ends",))
-    with_room = why("wait", *tasks, nodes=(*nodes, node("n3")), pods=pods, flavors=FLAVORS)
+    old = task("john", "wait", 1, QuotaReserved=(False, "Pending", SHORT))
+    with_room = why("wait", tasks[0], old, nodes=(*nodes, node("n3")), pods=pods, flavors=FLAVORS)
+    assert with_room.job.reason.startswith("Kueue's last answer: at least 4 more")
     now = "nothing: the simulator admits it now, and Kueue should within seconds"
     assert (with_room.remedies, with_room.holders, with_room.when) == ((now,), (), "")
     member = why("wait", *tasks, nodes=nodes, pods=pods, flavors=FLAVORS, namespaces=("hyperpod-ns-john",))

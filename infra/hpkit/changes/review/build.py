@@ -115,6 +115,7 @@ _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
 # The rules that report waivers without an effect.
 _WITHOUT_EFFECT = ("WAI001", "WAI002", "WAI003")
+_UNCHECKED_BASE = "policies couldn't be checked in the base, because of its errors, so their findings all count as new"
 _UNREAD_BASE = "the base couldn't be read, so losses aren't known"
 _QUICK = "only the files are compared, not their resources; a review without `quick` shows replacements"
 
@@ -187,7 +188,7 @@ def review(
     - previews: the engine's reports, by stack.
     - scenarios: the change's effect on each scenario's tasks.
     - policies: the settings in each organization's policy file.
-    - violations: the policy pack's reports before and after, by stack.
+    - violations: the policy pack's reports before and after, by stack; None is a side that couldn't be checked.
     - today: decides whether a Kubernetes version is in extended support; without it, none is.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
@@ -310,6 +311,9 @@ def _stack(
     elif unrecorded and record is not None:
         verdicts.append(("attention", unrecorded))
     verdicts = _gravest_reasons_first(verdicts)
+    note = f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded
+    if violations.after and violations.before is None and not unread:
+        note = f"{note}; {_UNCHECKED_BASE}" if note else _UNCHECKED_BASE
     return StackReview(
         stack=stack_input.stack,
         file=stack_input.file,
@@ -317,7 +321,7 @@ def _stack(
         status=_status(difference),
         verdict=worst(verdict for verdict, _ in verdicts),
         reasons=tuple(reason for _, reason in verdicts),
-        note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
+        note=note,
         diff=difference,
         change=changed,
         minimum_cost=_costs(*priced, minimum_cost),

@@ -1,7 +1,6 @@
 """The policy pack's reports about the stacks that a change affects, at the base and at the head."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,24 +28,37 @@ def violations_of(
 ) -> Change[Sequence[Finding]]:
     """Return the policy pack's reports about each side of a stack, including advisory policies.
 
-    The base is checked only if the head violates a policy, to distinguish new violations from old ones, because a
-    recording takes about half a second. Raises InputError for an invalid policy file at the head.
+    None is a base that errors keep from being checked; a head with errors isn't checked either, and has none. The base
+    is checked only if the head violates a policy, to distinguish new violations from old ones, because a recording
+    takes about half a second. Raises InputError for an invalid policy file at the head.
     """
     was, now = accounts_of(plan_of(stack.before), plan_of(stack.after))
     name = policy_file(Path(stack.file).stem)
     settings = policy_settings(Path(stack.file).stem)
+    if _has_errors(stack.after):
+        return Change((), ())
     head_findings = _violations(
         scope.after.get(stack.file), stack.after, settings, lambda plan: record(plan, stack.stack, now)
     )
     if not head_findings:
         return Change((), ())
     content = content_at(folder, base, name)
-    base_findings: Sequence[Finding] = ()
-    with suppress(InputError):
-        base_settings = None if content is None else (name, content.decode("utf-8", "replace"))
-        loaded = scope.before.get(stack.file)
+    base_settings = None if content is None else (name, content.decode("utf-8", "replace"))
+    loaded = scope.before.get(stack.file)
+    try:
         base_findings = _violations(loaded, stack.before, base_settings, lambda plan: record(plan, stack.stack, was))
+    except InputError:
+        return Change(None, head_findings)
+    except Exception:
+        # The program might not be able to build a plan with errors, regardless of its message.
+        if not _has_errors(stack.before):
+            raise
+        return Change(None, head_findings)
     return Change(base_findings, head_findings)
+
+
+def _has_errors(version: StackVersion | None) -> bool:
+    return version is not None and any(finding.severity == "error" for finding in version.file.findings)
 
 
 def _violations(
@@ -54,13 +66,12 @@ def _violations(
     version: StackVersion | None,
     settings: tuple[str, str] | None,
     record: "Callable[[Plan], Recording]",
-) -> Sequence[Finding]:
-    """Return the violations of one side; none where its file has errors, since nothing would be registered."""
-    organization = loaded.parsed.organization if loaded is not None else None
+) -> Sequence[Finding] | None:
+    """Return the violations of one side; None if it couldn't be read, and none without a side."""
+    if version is None:
+        return ()
     plan = plan_of(version)
-    if loaded is None or organization is None or version is None or plan is None:
-        return ()
-    if any(finding.severity == "error" for finding in version.file.findings):
-        return ()
+    if loaded is None or plan is None:
+        return None
     given = checked_settings(settings)
     return stack_findings(loaded.file, loaded.document, record(plan), given)

@@ -196,7 +196,11 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
         more = "pods and waiting tasks of other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     if has_quota:
-        return replace(explanation, holders=(), remedies=remedies, outlook=outlook)
+        # Kueue's message is older than the state that the simulator has seen.
+        is_old = "QuotaReserved" in task.conditions
+        job = replace(explanation.job, reason=f"Kueue's last answer: {explanation.job.reason}")
+        answer = replace(explanation, job=job) if is_old else explanation
+        return replace(answer, holders=(), remedies=remedies, outlook=outlook)
     runs_at, words = start_time(observed, simulation)
     return replace(explanation, remedies=remedies, outlook=outlook, runs_at=runs_at, when=words)
 
