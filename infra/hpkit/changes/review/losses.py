@@ -300,16 +300,26 @@ def _rows(team: TeamPlan) -> list[QuotaResource]:
 
 
 def _borrowers(pool: str, plan: Plan, diff: PlanDiff) -> tuple[str, ...]:
-    """Return the teams that can borrow what a shared pool has less of.
+    """Return the teams that can borrow what a shared pool has less of, and don't get as much quota instead.
 
     The pool lends whole accelerators, which a team that may only borrow MIG partitions can't use.
     """
     shares = [share for team in diff.teams if team.name == pool for share in team.shares]
-    types = {share.instance_type for share in shares if decreased(share.quota)}
+    lost = {share.instance_type: -_gained(share) for share in shares if decreased(share.quota)}
     whole = {(team.name, row.instance_type) for team in plan.teams for row in _rows(team) if row.partition is None}
     return tuple(
-        team.name for team in diff.teams if any((team.name, kind) in whole for kind in types & team.borrowable_types)
+        team.name
+        for team in diff.teams
+        if any(
+            (team.name, share.instance_type) in whole and _gained(share) < lost.get(share.instance_type, 0)
+            for share in team.shares
+            if share.instance_type in team.borrowable_types
+        )
     )
+
+
+def _gained(share: ShareChange) -> Fraction:
+    return as_fraction(share.quota.after) - as_fraction(share.quota.before)
 
 
 def _types(risk: Risk, plan: Plan) -> set[str]:

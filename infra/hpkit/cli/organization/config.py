@@ -15,7 +15,7 @@ from hpkit.cli.common.output import called
 from hpkit.config import Path
 from hpkit.config.models.organization import FOR_ENVIRONMENTS, Organization
 from hpkit.config.schema.contract import ANY, fields_at, sections
-from hpkit.config.schema.editor import example_of, title_of
+from hpkit.config.schema.editor import example_of
 from hpkit.config.schema.reference import json_schema, takes
 from hpkit.errors import InputError
 from hpkit.text.document import Document
@@ -25,6 +25,8 @@ __all__ = ["KeyList", "command"]
 
 # More keys with one name are only listed.
 _MOST: Final = 4
+# A section in the reference page, alone or in a list or a map.
+_LINK: Final = re.compile(r"(of |to )?\[\w+\]\(#\w+\)")
 # JSON Schema's constraints, as people say them.
 _LIMITS: Final = {
     "minimum": "at least {}",
@@ -106,7 +108,7 @@ def _explained(path: Path, model: type[BaseModel], field: FieldInfo, schema: Map
     return _Key(
         path=".".join("<name>" if step == ANY else str(step) for step in path),
         meaning=field.description or "",
-        type=re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: title_of(link[1]).lower(), takes(field.annotation)[0]),
+        type=_LINK.sub(lambda link: f"{link[1]}sections" if link[1] else "section", takes(field.annotation)[0]),
         required=field.is_required(),
         default=default,
         limits=list(dict.fromkeys(_limits(own))),

@@ -75,7 +75,8 @@ def examples() -> dict[str, Any]:
 def command(rule_id: str | None) -> Output:
     """List the validator's rules, or explain one with an example that fails and one that passes.
 
-    RULE is the ID of a rule, a prefix such as CAP, or the name of a policy.
+    RULE is the ID of a rule, a prefix such as CAP, or the name of a policy. The severity is that of the rule's most
+    severe finding.
     """
     begin, ids = (rule_id or "").upper(), [each.id for each in RULES]
     meant = written(begin)
