@@ -219,8 +219,8 @@ def rules_page() -> str:
         "This page lists what each rule requires, with an example that fails and one that passes.",
         "`hpkit catalog rules <id>` shows a rule's message, fix and source, and examples that are too long",
         "for this page (…).",
-        "Rules marked *always* can't be waived. A dash means that the file passes without the lines. The severity is that",
-        "of the rule's most severe finding: EKS010 reports private ranges as errors, documentation ranges as warnings.",
+        "Rules marked *always* can't be waived. A dash means that the file passes without the lines.",
+        "The severity is that of the rule's most severe finding: EKS010 reports documentation ranges as warnings.",
     ]
     for prefix, group in groupby(RULES, key=lambda rule: rule.id.rstrip("0123456789")):
         lines += ["", f"## {prefix}", ""]

@@ -64,8 +64,8 @@ COMMANDS = {
         ["quota"],
         ["plan"],
         ["quota", "--team", "john", "--stack", "handson-dev"],
-        ["review", "--quick"],
-        ["review", "--quick", "--scenario", SCENARIO],
+        ["review"],
+        ["review", "--scenario", SCENARIO],
         ["whatif", "simulate", SCENARIO, "--stack", "handson-dev"],
         ["aws", "images", "--stack", "handson-dev", "--account", "123456789012"],
         ["aws", "team-policy", "--stack", "handson-dev", "--team", "john"],
@@ -77,11 +77,11 @@ COMMANDS = {
         ["validate", "--format", "sarif"],
         ["quota", "--format", "json"],
         ["plan", "--format", "json"],
-        ["review", "--quick", "--format", "json"],
+        ["review", "--format", "json"],
         ["whatif", "simulate", SCENARIO, "--stack", "handson-dev", "--format", "json"],
     ],
     "github": [["validate", "--format", "github"]],
-    "markdown": [["review", "--quick", "--format", "markdown"]],
+    "markdown": [["review", "--format", "markdown"]],
 }
 CASES = [(form, command) for form, commands in COMMANDS.items() for command in commands]
 COMMAND = re.compile(r"::(error|warning) file=[^:,]+,line=\d+,col=\d+,title=[^:,]+::(?!.*##\[).+")

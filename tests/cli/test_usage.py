@@ -221,7 +221,7 @@ def test_all_commands_use_the_same_prices(refresh, monkeypatch):
     assert (share["monthlyUsd"], share["pricesOf"]) == (5 * 10 * 730, "us-east-1")
     day = project.today()
     assert f"at prices of us-east-1 ({day})" in refresh(command=("quota",)).stdout
-    cost = document("review", "--base", "main", "--quick", "--stack", "acme-dev")["stacks"][0]
+    cost = document("review", "--base", "main", "--stack", "acme-dev")["stacks"][0]
     assert cost["minimumCost"]["after"]["known"] == "110230.00"
     assert Decimal(cost["platformCost"]["after"]["known"]) > 2 * 730
 

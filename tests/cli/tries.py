@@ -62,7 +62,7 @@ ONE_STACK = ("--stack", "handson-dev")
 VARIANTS = {
     "init": ["init", "hpkit", "--dry-run"],
     **{f"local {verb}": ["local", verb, "--name", "none"] for verb in ("stop", "reset")},
-    "review": ["review", "--quick", *ONE_STACK, "--base", "HEAD"],
+    "review": ["review", *ONE_STACK, "--base", "HEAD"],
     "catalog rules": ["catalog", "rules"],
     "quota --team": ["quota", "--team", "john", *ONE_STACK],
     "cluster status --topology": ["cluster", "status", "--topology", *ONE_STACK],

@@ -17,7 +17,7 @@ from hpkit.changes.steps import Step, texts_in
 from hpkit.plan.capacity import quantity
 from hpkit.plan.model import Plan
 
-__all__ = ["Edit", "Reduction", "edits_of_plans", "reductions_of", "reductions_of_plan"]
+__all__ = ["Edit", "Reduction", "edits_of_plans", "reductions_of"]
 
 _VERSION: Final = re.compile(r"v?\d+(?:\.\d+)+(?:-eksbuild\.\d+)?")
 _TOKEN: Final = re.compile(r"[\w][\w:/.@*-]*")
@@ -42,7 +42,7 @@ class Reduction:
 
     - before: None if there was nothing. For a list, the removed items.
     - after: None if nothing is left. For a list, the added items.
-    - type, name: its resource's type and name; empty if keys of the file are compared.
+    - type, name: its resource's type and name.
     - made_up: the recording invented the values, because only AWS knows them.
     """
 
@@ -84,27 +84,6 @@ def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> I
             for place, old, new in _less(cause.place, was, now):
                 if not _follows(old, new, removed_names):
                     yield Reduction(step.type, step.name, place, old, new, cause.made_up)
-
-
-def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
-    """Yield reductions and changes in the file, without recording resources.
-
-    This includes new values, because they can replace what they depend on, and new allowances to do that.
-    """
-    removed_names = _names(before) - _names(after)
-    was, now = (list(plan.spec.allow_replace) for plan in (before, after))
-    if _without(now, was):
-        yield Reduction("", "", "environment.allowReplace", was or None, now)
-    old_settings, new_settings = _settings(before), _settings(after)
-    for team in old_settings["teams"].keys() ^ new_settings["teams"].keys():
-        old_settings["teams"].pop(team, None)
-        new_settings["teams"].pop(team, None)
-    for difference in differences(_KEYS_OF_PLAN, old_settings, new_settings):
-        if difference.before is None and isinstance(difference.after, str | int | float):
-            yield Reduction("", "", difference.place, None, difference.after)
-        for place, old, new in _less(difference.place, difference.before, difference.after):
-            if not _follows(old, new, removed_names):
-                yield Reduction("", "", place, old, new)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:

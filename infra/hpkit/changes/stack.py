@@ -7,7 +7,7 @@ from hpkit.changes.compare import Recorded, RecordedResource
 from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, deletion_decisions, with_advice
 from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
-from hpkit.changes.reductions import Reduction, reductions_of, reductions_of_plan
+from hpkit.changes.reductions import Reduction, reductions_of
 from hpkit.changes.steps import Action, Step, steps_of
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
@@ -86,10 +86,7 @@ class _Unrecorded:
 
 
 def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
-    """Return what the file alone shows of a change: parts deleted by name, and reduced or changed settings.
-
-    Replacements are only known from recordings.
-    """
+    """Return what the file alone shows of a change that can't be recorded: parts deleted by name."""
     if before is None or after is None:
         return StackChange((), (), ())
     moved = relocation_decision(before, after)
@@ -98,8 +95,7 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
     old, new = _Unrecorded(before), _Unrecorded(after)
     _, deletions = deletion_decisions((), old, new)
     decisions = _advised((*group_deletions(old, new), *deletions), before, after)
-    unused = tuple(_unused_deletions(old, new))
-    return StackChange((), decisions, unused, tuple(reductions_of_plan(before, after)))
+    return StackChange((), decisions, tuple(_unused_deletions(old, new)))
 
 
 def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:

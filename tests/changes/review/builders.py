@@ -18,7 +18,6 @@ from hpkit.plan.model import Plan
 from hpkit.program.recording import Answers, Recording
 from tests.builders import TODAY, text_of
 from tests.changes.advice import runs
-from tests.conftest import NIGHTLY
 from tests.program.recorder import recording_of
 
 FILE = "stacks/acme.yaml"
@@ -30,8 +29,7 @@ class Change(Patch):
 
     base: changes that both sides have. stacks, status: verdict and status by stack. rules: IDs of new, fixed, and
     remaining findings. watch: required risk codes. codes: all of them. losses: all lines about what teams lose. says,
-    silent: what the text (columns joined by one space) and the reasons must and must not contain. recorded: the files
-    alone don't show all this; by day, only such changes are recorded, because that takes half a second.
+    silent: what the text (columns joined by one space) and the reasons must and must not contain.
     """
 
     base: Patch = Patch()
@@ -45,7 +43,6 @@ class Change(Patch):
     losses: tuple[str, ...] | None = None
     says: tuple[str, ...]
     silent: tuple[str, ...] = ()
-    recorded: bool = False
 
 
 class Table:
@@ -74,10 +71,9 @@ def _loaded(content: str) -> Any:
 
 
 @cache
-def review_in(table: Table, name: str, *, quick: bool | None = None) -> Review:
-    """Return the review of a change, cached for all assertions about it; a quick review records nothing."""
-    quick = not (NIGHTLY or table.changes[name].recorded) if quick is None else quick
-    return review_of(*table.sides(name), record=None if quick else recorded)
+def review_in(table: Table, name: str) -> Review:
+    """Return the review of a change, cached for all assertions about it."""
+    return review_of(*table.sides(name))
 
 
 def assert_findings(review: Review, change: Change) -> None:

@@ -117,7 +117,6 @@ _NOTHING: Change[Any] = Change(None, None)
 _WITHOUT_EFFECT = ("WAI001", "WAI002", "WAI003")
 _UNCHECKED_BASE = "policies couldn't be checked in the base, because of its errors, so their findings all count as new"
 _UNREAD_BASE = "the base couldn't be read, so losses aren't known"
-_QUICK = "only the files are compared, not their resources; a review without `quick` shows replacements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def review(
     files: Sequence[FileInput],
     stacks: Sequence[StackInput],
     *,
-    record: Record | None,
+    record: Record,
     base: str,
     commit: str,
     notes: Sequence[str] = (),
@@ -183,7 +182,7 @@ def review(
 ) -> Review:
     """Return the review of a change.
 
-    - record: returns what a plan registers in a stack; without it, only the files are compared.
+    - record: returns what a plan registers in a stack.
     - base, commit: the names of the base.
     - previews: the engine's reports, by stack.
     - scenarios: the change's effect on each scenario's tasks.
@@ -274,7 +273,7 @@ def plan_of(version: StackVersion | None) -> Plan | None:
 
 def _stack(
     stack_input: StackInput,
-    record: Record | None,
+    record: Record,
     *,
     preview: Preview | None,
     scenario: ScenarioChange | None,
@@ -308,7 +307,7 @@ def _stack(
     ]
     if unread:
         verdicts.append(("blocked", "the head can't be read") if "head" in unread else ("attention", _UNREAD_BASE))
-    elif unrecorded and record is not None:
+    elif unrecorded:
         verdicts.append(("attention", unrecorded))
     verdicts = _gravest_reasons_first(verdicts)
     note = f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded
@@ -336,7 +335,7 @@ def _stack(
 
 
 def _compared(
-    stack_input: StackInput, before: Plan | None, after: Plan | None, record: Record | None
+    stack_input: StackInput, before: Plan | None, after: Plan | None, record: Record
 ) -> tuple[StackChange | None, str]:
     """Return the changes and a note on what is unknown; None if nothing changes.
 
@@ -344,8 +343,6 @@ def _compared(
     """
     if after is None or before == after:
         return None, ""
-    if record is None:
-        return change_of_plans(before, after), _QUICK
     old, new = accounts_of(before, after)
     try:
         return change(

@@ -147,12 +147,12 @@ def setting_risks(
     owners_by_change: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     unreadable: dict[str, None] = {}
     for reduction in reductions:
-        owner = f"{short_type(reduction.type)} {reduction.name}" if reduction.type else ""
+        owner = f"{short_type(reduction.type)} {reduction.name}"
         # Several keys of the file can change the same admission policy: every key that its expressions read.
         expression = f" {reduction.before}" if _POLICY in owner and isinstance(reduction.before, str) else ""
-        if _is_said(f"{owner} {reduction.place}{expression}".lstrip(), reported):
+        if _is_said(f"{owner} {reduction.place}{expression}", reported):
             continue
-        if owner and (
+        if (
             reduction.made_up
             or not is_plain(reduction.place, reduction.before, reduction.after)
             or _HASH.search(reduction.place)
@@ -163,11 +163,9 @@ def setting_risks(
             before, after = value_text(reduction.before, place), value_text(reduction.after, place)
             owners_by_change[place, before, after].append(owner)
     for (place, before, after), owners in owners_by_change.items():
-        prefix = f"{listing(owners)}: " if owners[0] else ""
-        key = place.removeprefix(_OF_FILE)
         several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
         change = f"{_short(before)} is removed" if after == "unset" else f"{_short(before)} → {_short(after)}"
-        yield Risk("settings", "attention", owners[0] or key, f"{prefix}{key} {change}{several}")
+        yield Risk("settings", "attention", owners[0], f"{listing(owners)}: {place} {change}{several}")
     if unreadable:
         yield _of_resources(list(unreadable), diff, reported)
 

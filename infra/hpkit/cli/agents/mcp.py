@@ -59,7 +59,7 @@ _TOOLS: Final[Mapping[str, _Tool]] = {
     "quota": _Tool("quota", {"files": _FILES, "stacks": "", "team": ""}),
     "job_why": _Tool("job why", {"task": "Name of the job.", "stack": "", "team": ""}, network=True),
     "simulate": _Tool("whatif simulate", {"scenario": _SCENARIO, "stack": "", "seed": "", "skip_impossible": ""}),
-    "review": _Tool("review", {"ref": "", "stacks": "", "quick": "", "scenario": _SCENARIO}),
+    "review": _Tool("review", {"ref": "", "stacks": "", "scenario": _SCENARIO}),
 }
 # Parameters that name files.
 _PATHS: Final = ("files", "scenario")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review import StackInput, review
-from hpkit.changes.review.build import plan_of
+from hpkit.changes.review import review
 from hpkit.changes.review.model import Preview, ScenarioChange
 from hpkit.changes.review.setting_risks import PolicySettings
 from hpkit.cli.common.completion import stacks_option
@@ -41,10 +40,9 @@ __all__ = ["command"]
     documents=("hpkit.changes.review.as_json:ChangeReview",),
     help="markdown: a comment for a pull request.",
 )
-@click.option("--quick", is_flag=True, help="Compare only the files, not their resources; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks before and after the change.")
 @click.option("--preview", is_flag=True, help="Run `pulumi preview` for each affected stack too.")
-def command(ref: str | None, stacks: tuple[str, ...], quick: bool, scenario: str | None, preview: bool) -> Output:
+def command(ref: str | None, stacks: tuple[str, ...], scenario: str | None, preview: bool) -> Output:
     """Show how the changes in the working tree affect stacks.
 
     Shows losses (worst first) with affected teams and cost, new and fixed findings, each team's quota before and after,
@@ -62,12 +60,11 @@ def command(ref: str | None, stacks: tuple[str, ...], quick: bool, scenario: str
     previews = _previews(folder, scope) if preview else {}
     policies = {file: _policies(folder, base, file) for file in {each.file for each in scope.stacks}}
     recordings = _Recordings()
-    judged = [each for each in scope.stacks if not quick or stacks or _differs(each, policies[each.file])]
-    violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in judged}
+    violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in scope.stacks}
     result = review(
         scope.files,
         scope.stacks,
-        record=None if quick else recordings.record,
+        record=recordings.record,
         base=base.ref,
         commit=base.commit,
         notes=scope.notes,
@@ -85,11 +82,6 @@ def command(ref: str | None, stacks: tuple[str, ...], quick: bool, scenario: str
         markdown=lambda: as_markdown(result),
         json=lambda: json_document(ChangeReview.model_validate(result)),
     )
-
-
-def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
-    """Return whether a stack's files request something else than before, or its policies do."""
-    return plan_of(stack.before) != plan_of(stack.after) or policies.before != policies.after
 
 
 class _Recordings:
