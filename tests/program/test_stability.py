@@ -86,7 +86,7 @@ def test_a_zone_before_the_others_adds_what_is_its_own_and_moves_no_gateway():
     changed = differences(lambda _, dev: dev["network"]["zones"].insert(0, zone))
     own = {each for each in changed if each.endswith("nodes-us-west-2c")}
     # In place: the endpoint gets the new route table, and the role may create interfaces in the new subnet.
-    assert changed - own == {"VpcEndpoint endpoint-s3", "RolePolicy nodes"}
+    assert changed - own == {"VpcEndpoint endpoint-s3", "RolePolicy nodes", "ChangeGuard keep-groups"}
     assert {each.partition(" ")[0] for each in own} == {
         "VpcIpv4CidrBlockAssociation",
         "Subnet",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
 from typing import Any, Final
 
 from hpkit.catalog.resource_types import TypeFacts
 
-__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown", "in_any_order"]
+__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown", "in_any_order", "in_use"]
 
 
 class _Unknown:
@@ -50,6 +51,18 @@ class Difference:
 def differences(facts: TypeFacts, old: Any, new: Any, path: str = "") -> Iterator[Difference]:
     """Yield each property that differs, as deep as the facts go; nothing for values that mean the same."""
     yield from _within(facts, old, new, Difference(path, path))
+
+
+def in_use(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """Yield which new subnets have addresses of old ones, as text; old, new: zone → IPv4 range of the nodes' subnet.
+
+    EC2 rejects them, because the old ones exist until the new ones do (Amazon EC2 API reference,
+    InvalidSubnet.Conflict).
+    """
+    for zone, cidr in new.items():
+        for other, taken in old.items():
+            if old.get(zone) != cidr and IPv4Network(cidr).overlaps(IPv4Network(taken)):
+                yield f"nodeCidr {cidr} of {zone} overlaps {taken} of {other}"
 
 
 def has_unknown(value: Any) -> bool:

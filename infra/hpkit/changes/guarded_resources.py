@@ -6,14 +6,15 @@ Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirem
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hpkit.catalog import in_use
 from hpkit.changes.compare import Recorded, RecordedResource
 from hpkit.changes.decision import EKS, GUARDED_TYPES, REPLACE, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
-from hpkit.plan.protected import deletion_protected, network_of
+from hpkit.plan.protected import deletion_protected, network_of, ranges_of
 from hpkit.text.formatting import listing
 
-__all__ = ["GUARDED_NAMES", "relocation_decision", "resource_decisions", "version_decisions"]
+__all__ = ["GUARDED_NAMES", "range_decisions", "relocation_decision", "resource_decisions", "version_decisions"]
 
 GUARDED_NAMES: Final = {
     "vpc": "the VPC",
@@ -141,6 +142,14 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
             )
             return GuardDecision(f"{setting}-changed", "", setting, reason, fix, rejected=True)
     return None
+
+
+def range_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
+    """Yield the decisions about subnets of nodes that would have addresses of existing ones."""
+    for reason in in_use(ranges_of(before), ranges_of(after)):
+        fix = "choose a range that overlaps none of the deployed ones"
+        until = f"{reason}, whose subnet exists until the new one does"
+        yield GuardDecision("immutable", "", "network", until, fix, rejected=True)
 
 
 def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:

@@ -112,9 +112,10 @@ def _network(cidr: str) -> ipaddress.IPv4Network | None:
         return None
 
 
-# The first sixteenth of the VPC's range is divided into 16 equal blocks: eight for public subnets, eight for the
-# control plane. A zone's block depends only on its letter, or on the number in its ID, so adding a zone doesn't move
-# others.
+# The first sixteenth of the VPC's range is divided into 16 equal blocks: eight for public subnets, seven for the
+# control plane, which is in a region's first zones, and one for a single NAT gateway, which exists together with those
+# of zones while one replaces the others. A zone's block depends only on its letter, or on the number in its ID, so
+# adding a zone doesn't move others.
 _PART = 4
 _CUT = 8
 _HALF = 8
@@ -131,13 +132,15 @@ def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
     return next(network.subnets(prefixlen_diff=_PART))
 
 
-def public_cidr(vpc_cidr: str, availability_zone: str) -> str:
-    """Return the range of a zone's public subnet, with its NAT gateway."""
-    return _block(vpc_cidr, availability_zone, 0)
+def public_cidr(vpc_cidr: str, availability_zone: str | None) -> str:
+    """Return the range of a zone's public subnet, with its NAT gateway; None is the subnet of a single gateway."""
+    return _block(vpc_cidr, availability_zone, 0) if availability_zone else _block(vpc_cidr, LAST_ZONE, _HALF)
 
 
 def control_plane_cidr(vpc_cidr: str, availability_zone: str) -> str:
     """Return the range of a zone's subnet for the network interfaces of the EKS control plane."""
+    if availability_zone.endswith((LAST_ZONE, str(_HALF))):
+        raise ValueError(f"the block of zone {availability_zone} is that of the single NAT gateway")
     return _block(vpc_cidr, availability_zone, _HALF)
 
 

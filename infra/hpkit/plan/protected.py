@@ -22,6 +22,7 @@ __all__ = [
     "parts_allowed",
     "parts_of",
     "places_of",
+    "ranges_of",
 ]
 
 # The name of the dependencies chart, in the cluster and in `allowDelete.addons`.
@@ -83,6 +84,12 @@ def network_of(plan: Plan) -> str:
         return ""
     existing = plan.spec.network.existing
     return existing.vpc_id if existing else plan.spec.network.vpc_cidr or ""
+
+
+def ranges_of(plan: Plan) -> dict[str, str]:
+    """Return the range of the nodes' subnet in each zone; none in an existing network."""
+    zones = () if plan.spec.network.existing is not None else plan.network.zones
+    return {zone.availability_zone: zone.node_cidr for zone in zones if zone.node_cidr}
 
 
 def places_of(plan: Plan) -> dict[str, str]:

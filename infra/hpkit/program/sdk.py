@@ -75,6 +75,7 @@ class _ChangeGuardInputs(TypedDict):
     nested: NotRequired[Input[Sequence[Input[str]]] | None]
     parts: NotRequired[Input[Mapping[str, Input[str]]] | None]
     protected: NotRequired[Input[Sequence[Input[str]]] | None]
+    ranges: NotRequired[Input[Mapping[str, Input[str]]] | None]
     version: NotRequired[Input[str] | None]
     where: NotRequired[Input[str] | None]
 

@@ -7,6 +7,7 @@ stops.
 
 from typing import Any, ClassVar
 
+from hpkit.catalog import in_use
 from hpkit.text.formatting import allowances, to_allow
 from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
@@ -57,6 +58,9 @@ def rejection(old: Props, new: Props) -> str:
         return f"{new['subject']}: {skipped}"
     if moved := _moved(old.get("fixed", {}), new):
         return moved
+    if taken := list(in_use(old.get("ranges", {}), new.get("ranges", {}))):
+        problem = f"{new['subject']}: new subnets have addresses of subnets that exist until the new ones do:"
+        return "\n  ".join([problem, *taken]) + "\nTo fix: choose ranges that overlap none of the deployed ones."
     lost = _lost(old, new)
     first = _still_protected(lost, old, new)
     return _rejection(lost, first, old, new) if lost.keys() - _allowed_names(new.get("allowReplace")) or first else ""

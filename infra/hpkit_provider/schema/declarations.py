@@ -64,6 +64,8 @@ _GUARDED = (
     _own("where", silent=True),
     # `network`: the VPC; `group` or `group in zone`: the place of an instance group. They can't change.
     _own("fixed", "map", silent=True),
+    # Range of the nodes' subnet in each zone; none may have addresses of another one, which exists until then.
+    _own("ranges", "map", silent=True),
     # Kubernetes minor version. It can only increase, by one at a time.
     _own("version", pattern=_VERSION),
 )

@@ -190,7 +190,7 @@ class Network(Component):
         # A single gateway is in a zone that doesn't depend on the nodes' zones, so that it never moves.
         homes = dict.fromkeys(tables, self._context.zones[0]) if single else {zone: zone for zone in tables}
         gateways = {
-            home: self._nat(vpc_cidr, home, name="nat" if single else f"nat-{home}", public=public, after=[out])
+            home: self._nat(vpc_cidr, home, single=single, public=public, after=[out])
             for home in sorted(set(homes.values()))
         }
         return [
@@ -205,8 +205,9 @@ class Network(Component):
         ]
 
     def _nat(
-        self, vpc_cidr: str, zone: str, *, name: str, public: aws.ec2.RouteTable, after: Sequence[pulumi.Resource]
+        self, vpc_cidr: str, zone: str, *, single: bool, public: aws.ec2.RouteTable, after: Sequence[pulumi.Resource]
     ) -> aws.ec2.NatGateway:
+        name = "nat" if single else f"nat-{zone}"
         tags = {"Name": f"{self._plan.stack}-{name}"}
         zone_name, zone_id = _name_and_id(zone)
         subnet = aws.ec2.Subnet(
@@ -214,7 +215,7 @@ class Network(Component):
             vpc_id=self.vpc_id,
             availability_zone=zone_name,
             availability_zone_id=zone_id,
-            cidr_block=public_cidr(vpc_cidr, zone),
+            cidr_block=public_cidr(vpc_cidr, None if single else zone),
             tags=tags,
             opts=self.child(),
         )

@@ -21,6 +21,7 @@ from hpkit.plan.protected import (
     parts_allowed,
     parts_of,
     places_of,
+    ranges_of,
 )
 from hpkit.program.sdk import ChangeGuard
 
@@ -31,10 +32,15 @@ _LAST = ("cluster", "grafana", "prometheus")
 
 
 def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the VPC and the places of instance groups, before a subnet is created that none of them could move to."""
+    """Guard the VPC, and places of instance groups and ranges of subnets, before a subnet is created."""
     network = {"network": network_of(plan)} if network_of(plan) else {}
     return ChangeGuard(
-        "keep-groups", subject=plan.stack, fixed=network | places_of(plan), where=allowed_in(plan), opts=opts
+        "keep-groups",
+        subject=plan.stack,
+        fixed=network | places_of(plan),
+        ranges=ranges_of(plan),
+        where=allowed_in(plan),
+        opts=opts,
     )
 
 
