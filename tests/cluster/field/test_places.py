@@ -79,13 +79,18 @@ def test_in_a_queue_where_only_some_types_have_a_topology_a_job_runs_only_as_job
 
 
 def test_without_fair_share_a_job_above_the_quota_waits_for_its_team_and_its_run_time_limit_says_how_long(world):
-    def of_class(name, kind, pods, **labels):
-        document = job("pretraining", name, pods, 8)
+    def of_class(name, kind, pods, gpus=8, **labels):
+        document = job("pretraining", name, pods, gpus)
         document["metadata"]["labels"] |= {"kueue.x-k8s.io/priority-class": f"{kind}-priority", **labels}
         return document
 
     world.create(of_class("low", "evaluation", 8, **{"kueue.x-k8s.io/max-exec-time-seconds": "3600"}))
     eventually(lambda: world.runs("low"), "it borrows the whole of the other team's quota")
+    # No node holds it, so it takes no quota from those behind it.
+    world.create(of_class("fat", "pretraining", 1, 16))
+    words = "it can never run: one of its pods requests 16 nvidia.com/gpu of ml.p5.48xlarge, but an instance provides 8"
+    eventually(lambda: "QuotaReserved" in world.jobs().named("fat")[0].conditions, "Kueue has tried it")
+    assert (world.reason("fat"), world.why("fat").remedies, world.why("fat").outlook) == (words, (), "")
     seen = world.jobs().observed
     high = of_class("high", "pretraining", 8)
     (forecast,) = predict_all(seen, tasks_of([high], world.plan, seen), fair_sharing=None)

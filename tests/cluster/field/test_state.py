@@ -286,6 +286,7 @@ CASES = [
     Case("train", [job("john", "train", **NO_FLAVOR)], "pending", "it can never run: its node selector, affinity or"),
     Case("train", [job("john", "train", 2)], "running", "all 2 pods run", 2),
     Case("train", [job("john", "train", **ZONE)], "blocked", "1 pod has no node: 0/5 nodes are available: 5 node(s)"),
+    Case("train", [job("john", "train", 1, 8)], "blocked", "It can never run: one of its pods requests 8 nvidia.com"),
     Case("train", [job("john", "train", **CLAIM)], "blocked", 'persistentvolumeclaim "fsx-claim" not found'),
     Case("train", [without_queue(job("john", "train"))], "blocked", "Job train: Error creating: pods"),
     Case("train", [job("john", "train")], "blocked", "ImagePullBackOff: Back-off pulling image", 0, [image_missing]),

@@ -180,7 +180,7 @@ MISTAKES = [
     (
         contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}),
         "quota",
-        "90 cpu of ml.g5.12xlarge, but an instance provides 44.61; Kueue admits it, and it holds quota",
+        "90 cpu of ml.g5.12xlarge, but an instance provides 44.61; Kueue admits it once quota is free, and it holds",
         "Request less",
     ),
     (contain("initContainers", **{"nvidia.com/gpu": 40}), "quota", "40 nvidia.com/gpu", "Request less"),

@@ -41,6 +41,7 @@ PREEMPTED = (
     ("message", "words"),
     [
         (LARGE, NEVER),
+        (f"{LARGE_MEMORY}, {LARGE}", NEVER),
         (SHORT, f"at least 8 more {GPU} of {KIND} must become free"),
         (
             f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.g4dn, 4 more needed",

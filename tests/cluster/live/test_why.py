@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.cli.common import live
-from hpkit.cluster.live.model import ClusterNode, Flavor
+from hpkit.cluster.live.model import ClusterNode, Flavor, Quota
 from hpkit.cluster.live.state import Jobs
-from hpkit.cluster.live.waiting import topology_mismatch
+from hpkit.cluster.live.waiting import HELD, topology_mismatch
 from hpkit.cluster.live.why import explain, find_task, holders, with_failed_instances
 from hpkit.errors import SelectionError, ToolError
 from tests.builders import ranked_handson
@@ -107,7 +107,6 @@ def select(kind):
             "its pods select or require nodes that no flavor of its queue has",
         ),
         (task("john", "wait", 1, more={"example.com/fpga": "1"}), "its queue doesn't count example.com/fpga"),
-        (task("john", "wait", 1, gpus=40), "the quota and borrow limit of its queue are too small for it"),
     ],
 )
 def test_what_can_never_run_is_promised_nothing(waiting, outlook):
@@ -142,6 +141,41 @@ def test_a_missing_topology_request_is_the_one_reason_unless_the_selector_exclud
     found = why("wait", waiting, queues=(mixed,), flavors=flavors)
     assert found.job.reason.startswith(f"it can never run: {words}")
     assert (found.remedies, found.outlook) == ((), "")
+
+
+FAT = f"it can never run: one of its pods requests 8 {GPU} of {KIND}, but an instance provides 4"
+NO_NODE = 'topology "x" doesn\'t allow to fit any of 1 pod(s)'
+UNPLACED = "it's admitted and holds quota, but its pod doesn't run: 1 pod has no node: Insufficient"
+APART = {"topology": {"required": "topology.k8s.aws/network-node-layer-3"}}
+
+
+@pytest.mark.parametrize(
+    ("topology", "fat", "minutes", "words"),
+    [
+        (True, {"pods": 1, "gpus": 8, "QuotaReserved": (False, "Pending", NO_NODE)}, 50, FAT),
+        (True, {"pods": 2, **APART}, 50, "even if nothing else ran, only 1 of 2 pods find a node under one "),
+        (False, {"pods": 1, "gpus": 8, "QuotaReserved": (False, "Pending", SHORT)}, None, FAT + HELD),
+        (False, {"pods": 1, "gpus": 8, "spec": {"maximumExecutionTimeSeconds": 600}}, 60, FAT + HELD),
+        (False, {"pods": 1, "gpus": 8, "runs": True}, None, f"{UNPLACED}. I{FAT[1:]}"),
+    ],
+)
+def test_what_no_node_can_hold_takes_no_quota_where_kueue_looks_for_nodes(topology, fat, minutes, words):
+    """The limit of a pod that no node holds never begins; Kueue's own begins with the quota."""
+    flavors = {KIND: dataclasses.replace(FLAVORS[KIND], topology=topology)}
+    limited = {"spec": {"containers": [], "activeDeadlineSeconds": 600}}
+    own = task("john", "own", 3, runs=True, minutes=10, spec={"maximumExecutionTimeSeconds": 3600})
+    tasks = (own, task("john", "fat", **fat, template=limited), task("john", "wait", 3))
+    nodes = [node(f"n{number}", "a", "b", f"c{number}") for number in range(4)]
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient."}]
+    pods = [pod("john", "fat", None, status={"conditions": conditions})] if "runs" in fat else []
+    other = {} if topology else {("ml.m5.4xlarge", GPU): Quota(Decimal(0))}
+    queues = [dataclasses.replace(each, quotas={**each.quotas, **other}) for each in TEAMS]
+    seen = {"queues": queues, "flavors": flavors, "nodes": nodes, "pods": pods}
+    found, never = (why(name, *tasks, **seen) for name in ("wait", "fat"))
+    assert (found.runs_at and (found.runs_at - NOW).total_seconds()) == (minutes and minutes * 60)
+    assert ("task own ends" in found.remedies) == topology
+    assert words in (never.job.reason, never.outlook[: len(words)])
+    assert "never" not in why("fat", *tasks, **{**seen, "nodes": [*nodes, node("n", gpus=8)]}).job.reason
 
 
 def test_when_it_could_run_is_said_where_those_that_run_say_how_long():

@@ -5,9 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
+from hpkit.catalog import EFA, find_instance_type
 from hpkit.cluster.jobs.resources import types_by_topology
-from hpkit.cluster.live.waiting import topology_mismatch
+from hpkit.cluster.live.flavors import for_pods, too_large
+from hpkit.cluster.live.waiting import HELD, NEVER, topology_mismatch
 from hpkit.extensions import is_installed
 from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
@@ -18,8 +19,6 @@ from hpkit.text.formatting import amount, figure, listing
 
 __all__ = ["Fit", "fit"]
 
-_GIB: Final = 1024**3
-_NEVER: Final = "it can never run: "
 _PODS: Final = "pods"
 
 
@@ -63,22 +62,23 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     left = {number: flavors[number] - mine for number, mine in enumerate(opened) if not mine or all(opened)}
     closed = tuple(number for number, names in left.items() if names)
     asks = pod_sets[closed[0]].topology is not None
-    return Fit("never", _NEVER + topology_mismatch(sorted(left[closed[0]]), asks=asks), closed=closed)
+    return Fit("never", NEVER + topology_mismatch(sorted(left[closed[0]]), asks=asks), closed=closed)
 
 
 def _fit(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
-    provided = {name: _for_pods(each) for name, each in instances_of(plan).items()}
+    provided = {name: for_pods(each) for name, each in instances_of(plan).items()}
     sets = []
     for pod_set in pod_sets:
         flavors = _flavors(model, team, pod_set)
-        large = frozenset(name for name in flavors if _too_small(provided.get(name, {}), pod_set) is None)
+        large = frozenset(name for name in flavors if not too_large(pod_set.per_pod, {name: provided.get(name, {})}))
         if flavors and not large:
-            return Fit("never", f"{_no_instance(provided, flavors, pod_set)}{_held(plan, model, team, pod_sets)}")
+            words = too_large(pod_set.per_pod, {name: provided[name] for name in flavors})
+            return Fit("never", f"{NEVER}{words}{_held(plan, model, team, pod_sets)}")
         most = _places(plan, provided, large, {})
         if most is not None and (pod_set.min_count or pod_set.count) > most:
             limits = listing([f"{provided[name][_PODS]} pods on {name}" for name in sorted(large)])
             words = f"at most {most} of its {pod_set.count} pods find a place: a kubelet runs at most {limits}"
-            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, pod_sets)}", most, pod_set.count - most)
+            return Fit("never", f"{NEVER}{words}{_held(plan, model, team, pod_sets)}", most, pod_set.count - most)
         sets.append(replace(pod_set, flavors=large))
     if not is_installed("simulator"):
         return Fit(
@@ -94,7 +94,7 @@ def _fit(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -
                 f"at most {most} of its {pod_set.count} pods find a place: {plan.stack} has no more "
                 f"{listing(sorted(pod_set.flavors or ()))} on which such a pod fits"
             )
-            return Fit("never", f"{_NEVER}{words}{_held(plan, model, team, sets)}", most, pod_set.count - most)
+            return Fit("never", f"{NEVER}{words}{_held(plan, model, team, sets)}", most, pod_set.count - most)
     nominal = _nominal(model, team)
     over = {key: used - nominal.get(key, 0) for key, used in usage.items() if used > nominal.get(key, 0)}
     scarce = _scarce(usage)
@@ -151,14 +151,14 @@ def _held(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) 
     by_topology = plan.topology_aware_scheduling and any(each is not None and each.network_layers for each in types)
     if by_topology or not is_installed("simulator") or _admitted(model, team, sets) is None:
         return ""
-    return "; Kueue admits it, and it holds quota while its pods wait without end"
+    return HELD
 
 
 def _never(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     covered = {resource for _, resource in _nominal(model, team)}
     unknown = sorted({name for each in pod_sets for name, amount in each.per_pod.items() if amount} - covered)
     if covered and unknown:
-        return Fit("never", f"it can never run: the queue of {team.name} doesn't count {', '.join(unknown)}")
+        return Fit("never", f"{NEVER}the queue of {team.name} doesn't count {', '.join(unknown)}")
     largest = max(pod_sets, key=lambda each: each.count)
     low, high = 0, largest.count
     while high - low > 1:
@@ -177,10 +177,10 @@ def _never(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet])
             if share.team == team.name and quota.instance_type in flavors
         ]
         words = f"at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
-        return Fit("never", f"{_NEVER}{words} ({listing(amounts, 3)})", low, largest.count - low)
+        return Fit("never", f"{NEVER}{words} ({listing(amounts, 3)})", low, largest.count - low)
     return Fit(
         "never",
-        f"it can never run: not even one of its pods fits the quota and borrow limit of {team.name}, which has quota "
+        f"{NEVER}not even one of its pods fits the quota and borrow limit of {team.name}, which has quota "
         f"of {', '.join(flavors) or 'nothing'}",
     )
 
@@ -189,35 +189,6 @@ def _flavors(model: Model, team: TeamPlan, pods: PodSet) -> list[str]:
     """Return the flavors of a team's queue to which pods may go."""
     has = dict.fromkeys(flavor for flavor, _ in _nominal(model, team))
     return [name for name in has if pods.flavors is None or name in pods.flavors]
-
-
-def _for_pods(instance_type: InstanceType) -> dict[str, int]:
-    """Return an instance's resources for pods, as far as the catalog knows them."""
-    amounts = {EFA: instance_type.efa_interfaces, _PODS: instance_type.max_pods}
-    if instance_type.accelerator_resource:
-        amounts[instance_type.accelerator_resource] = instance_type.accelerators
-    if instance_type.vcpu is not None and instance_type.memory_gib is not None:
-        cpu, memory = kubelet_reserved(instance_type.vcpu, instance_type.memory_gib)
-        amounts |= {
-            "cpu": int((instance_type.vcpu - cpu) * per_unit("cpu")),
-            "memory": int((instance_type.memory_gib - memory) * _GIB),
-        }
-    return {name: amount for name, amount in amounts.items() if amount is not None}
-
-
-def _too_small(instance: Mapping[str, int], pods: PodSet) -> str | None:
-    """Return the first resource of which a pod requests more than an instance has; None if it fits."""
-    return next((name for name, asked in pods.per_pod.items() if asked > instance.get(name, asked)), None)
-
-
-def _no_instance(provided: Mapping[str, Mapping[str, int]], flavors: Sequence[str], pods: PodSet) -> str:
-    reasons = []
-    for flavor in flavors:
-        name = _too_small(provided[flavor], pods)
-        if name is not None:
-            asked, has = (_amount((flavor, name), each) for each in (pods.per_pod[name], provided[flavor][name]))
-            reasons.append(f"{asked} {_name((flavor, name))}, but an instance provides {has}")
-    return f"it can never run: one of its pods requests {'; and '.join(reasons)}"
 
 
 def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:

@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from hpkit.catalog import EFA
 from hpkit.cluster.jobs.kinds import PRIORITY, RUN_TIME, PodTemplate, Unit, is_paused, templates, units
 from hpkit.cluster.jobs.resources import requests_of, topology_request, types_of
 from hpkit.cluster.jobs.scaling import deleted_first
-from hpkit.cluster.live.model import Condition, Observed, Queue, Task
+from hpkit.cluster.live.model import Condition, Observed, Queue, Task, without_basics
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import Jobs
@@ -25,7 +24,6 @@ from hpkit.text.formatting import listing
 __all__ = ["Forecast", "predict", "predict_all", "tasks_of", "within_plans"]
 
 Fate = Literal["now", "borrowing", "unknown", "waits", "never"]
-_BASIC: Final = ("cpu", "memory", EFA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +178,21 @@ def predict(
         return Forecast(task, "waits", f"its queue admits nothing: {queue.problem}")
     if stop := observed.stop(task):
         return Forecast(task, "waits", stop)
-    simulation = CohortSimulation(observed, task, queue, fair_sharing)
+    jobs = Jobs(observed)
+    simulation = CohortSimulation(jobs, task, queue, fair_sharing)
     never = simulation.never()
     if never is not None:
-        return Forecast(task, "never", never, remedies=tuple(fewer_pods(simulation, task, never=True)))
+        # Without nodes, it can still be admitted, and hold quota.
+        start, preempted = simulation.start(task)
+        fewer, usage = tuple(fewer_pods(simulation, task, never=True)), start.usage if start else {}
+        return Forecast(task, "never", never, remedies=fewer, preempted=preempted, usage=usage)
     if task.unranked:
         return Forecast(task, "unknown" if "couldn't be read" in task.unranked else "never", task.unranked)
     start, preempted = simulation.start(task)
     names = {each.uid: f"{each.owner_name} of {each.team}" for each in observed.tasks}
     preempts = tuple(names.get(each, f"tasks that couldn't be read ({each})") for each in preempted)
+    if start is None and (alone := simulation.lacking()):
+        return Forecast(task, "waits", f"even if nothing else ran, {alone}")
     if start is None:
         runs_at, words = start_time(observed, simulation)
         return Forecast(
@@ -203,8 +207,7 @@ def predict(
             runs_at=runs_at,
             when=words,
         )
-    jobs = Jobs(observed)
-    places = Places(jobs, simulation, starting)
+    places = Places(jobs, starting)
     gone = (*preempted, *ended)
     lacking = places.lacking(task, queue, without=gone)
     if lacking:
@@ -231,8 +234,9 @@ def predict(
 def _reason(start: Start, task: Task) -> str:
     if not start.borrowed:
         return f"it fits the own quota of {task.team}"
-    scarce = {key for key in start.borrowed if key[1] not in _BASIC} or set(start.borrowed)
-    amounts = (f"{counted(start.borrowed[key], key[1])} of {key[0]}" for key in sorted(scarce))
+    names = without_basics(name for _, name in start.borrowed)
+    scarce = sorted(key for key in start.borrowed if key[1] in names)
+    amounts = (f"{counted(start.borrowed[key], key[1])} of {key[0]}" for key in scarce)
     return f"it borrows {', '.join(amounts)}"
 
 
@@ -303,11 +307,10 @@ def _in_order(
 ) -> list[Forecast]:
     forecasts: list[Forecast] = []
     starting: list[str] = []
-    jobs = Jobs(observed)
     for task in tasks:
         # A rollout continues only while new pods start.
         if not forecasts or forecasts[-1].task.owner_name != task.owner_name or forecasts[-1].task.uid in starting:
-            observed = _without(observed, jobs, task.replaces or ())
+            observed = Jobs(observed).without(task.replaces or ())
         forecast = predict(observed, task, fair_sharing=fair_sharing, starting=starting, ended=ended)
         if task.replaces is not None:
             existing = f"the existing {task.owner_kind}"
@@ -326,13 +329,3 @@ def _in_order(
         )
         observed = replace(observed, tasks=(*before, replace(task, usage=forecast.usage, conditions=conditions)))
     return forecasts
-
-
-def _without(observed: Observed, jobs: Jobs, uids: Collection[str]) -> Observed:
-    """Return what was read without some tasks and their pods."""
-    pods = {(pod.namespace, pod.name) for each in observed.tasks if each.uid in uids for pod in jobs.pods(each)}
-    return replace(
-        observed,
-        tasks=tuple(each for each in observed.tasks if each.uid not in uids),
-        pods=tuple(each for each in observed.pods if (each.namespace, each.name) not in pods),
-    )

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+from hpkit.catalog import EFA
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
 from hpkit.text.document import Quantity
 
@@ -33,10 +34,12 @@ __all__ = [
     "Warned",
     "main_resource",
     "team_of",
+    "without_basics",
 ]
 
 
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
+_BASICS = ("cpu", "memory", EFA)
 
 
 def team_of(namespace: str) -> str:
@@ -51,6 +54,12 @@ def main_resource(names: Iterable[str]) -> str:
         if name in present:
             return name
     return next((name for name in sorted(present) if name.startswith("nvidia.com/")), "cpu")
+
+
+def without_basics(names: Iterable[str]) -> list[str]:
+    """Return the resources that matter most in a text: all but CPUs, memory and EFA, if there are others."""
+    every = list(names)
+    return [name for name in every if name not in _BASICS] or every
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +267,11 @@ class Task:
 
     queue: the ClusterQueue, empty if none serves its LocalQueue. requests: of all its pods, by resource. usage: what it
     was assigned last, by (flavor, resource). conditions by type. pod_sets: its pods, by requests. longest: its maximum
-    run time in seconds, None if it isn't set. retry_at: when Kueue queues it again after an eviction. project: its
-    pods' label app.kubernetes.io/part-of. evictions: how often Kueue evicted it, by reason. reclaimed: pods that have
-    ended, and whose quota it no longer uses. replaces: of a new one, UIDs of its object's
-    existing tasks that end before; None if there are none. unranked: of a new one, why its priority isn't known.
+    run time in seconds, None if it isn't set; limit: the one that also ends it if none of its pods runs. retry_at: when
+    Kueue queues it again after an eviction. project: its pods' label app.kubernetes.io/part-of. evictions: how often
+    Kueue evicted it, by reason. reclaimed: pods that have ended, and whose quota it no longer uses. replaces: of a new
+    one, UIDs of its object's existing tasks that end before; None if there are none. unranked: of a new one, why its
+    priority isn't known.
     """
 
     name: str
@@ -281,6 +291,7 @@ class Task:
     conditions: Mapping[str, Condition]
     pod_sets: tuple[TaskPods, ...] = ()
     longest: float | None = None
+    limit: float | None = None
     retry_at: datetime | None = None
     project: str = ""
     evictions: Mapping[str, int] = field(default_factory=dict)

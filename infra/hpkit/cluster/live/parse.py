@@ -270,6 +270,7 @@ def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) 
         conditions=_conditions(status),
         pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
         longest=_longest(spec),
+        limit=spec.get("maximumExecutionTimeSeconds"),
         retry_at=_time((status.get("requeueState") or {}).get("requeueAt")),
         project=project_of(spec["podSets"]),
         evictions=_evictions(status),

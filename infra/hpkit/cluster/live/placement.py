@@ -12,10 +12,10 @@ from decimal import Decimal
 from math import ceil, inf
 from typing import Any, Final
 
+from hpkit.cluster.live.flavors import flavors_of
 from hpkit.cluster.live.model import KubernetesNode, Pod, Queue, Task, TaskPods, main_resource
 from hpkit.cluster.live.state import Jobs
 from hpkit.cluster.live.waiting import counted
-from hpkit.cluster.live.without_task import CohortSimulation
 from hpkit.plan.lustre import CLAIM, LOCAL_CLAIM
 from hpkit.plan.pods import claims_of, may_go_to, tolerates
 from hpkit.text.formatting import listing, plural
@@ -35,7 +35,6 @@ class Places:
     """The nodes of a platform and what their pods request; starting: UIDs of new tasks that start before."""
 
     jobs: Jobs
-    simulation: CohortSimulation
     starting: Collection[str] = ()
 
     @property
@@ -144,7 +143,7 @@ class Places:
     def _candidates(self, pods: TaskPods, queue: Queue) -> list[KubernetesNode] | None:
         """Return the nodes to which pods may go; None if more can be added, or none exists yet."""
         details = self.jobs.observed.flavors
-        flavors = [details[name] for name in self.simulation.flavors_of(pods, queue) if name in details]
+        flavors = [details[name] for name in flavors_of(self.jobs.observed, pods, queue) if name in details]
         nodes = [
             node
             for node in self.jobs.observed.nodes

@@ -5,13 +5,14 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, Literal
 
+from hpkit.cluster.live.flavors import oversized
 from hpkit.cluster.live.model import Observed, Pod, Queue, Task, Warned
-from hpkit.cluster.live.waiting import deactivation, message_words, preemption, waiting_reason
+from hpkit.cluster.live.waiting import HELD, NEVER, deactivation, message_words, preemption, waiting_reason
 from hpkit.text.formatting import listing, plural
 
 __all__ = ["RETRIED", "JobState", "Jobs", "State"]
@@ -124,6 +125,13 @@ class Jobs:
         templates = {pod.template for each in (sibling, task) for pod in self.pods(each)}
         return len(templates) > 1 and sibling.created <= task.created
 
+    def without(self, uids: Collection[str]) -> Observed:
+        """Return what was read without some tasks and their pods."""
+        tasks, pods = self.observed.tasks, self.observed.pods
+        gone = {(pod.namespace, pod.name) for task in tasks if task.uid in uids for pod in self.pods(task)}
+        left = tuple(pod for pod in pods if (pod.namespace, pod.name) not in gone)
+        return replace(self.observed, tasks=tuple(task for task in tasks if task.uid not in uids), pods=left)
+
     def warning(self, namespace: str, name: str) -> Warned | None:
         """Return the latest warning about an object, or one that a controller created for it, without Kueue's own."""
         return max(self._warnings.get((namespace, name), ()), key=lambda warning: warning.time, default=None)
@@ -174,11 +182,16 @@ class Jobs:
         pods = self.pods(task) if task.owner_kind == "Pod" and task.has("Evicted") else ()
         return bool(pods) and not any(pod.owner_kind for pod in pods)
 
+    def never(self, task: Task) -> str:
+        """Return why no node can ever hold a task's pods, and what Kueue does with it; "" if nodes can."""
+        queue = self._queues.get(task.queue)
+        return "" if queue is None else oversized(self.observed, task, queue)
+
     def _waiting(self, task: Task) -> str:
         queue = self._queues.get(task.queue)
         if queue is None and self.observed.unread & {"localqueues", "clusterqueues"}:
             return message_words(task, self.observed.time)
-        return self.observed.stop(task) or waiting_reason(task, queue, self.observed.time)
+        return self.observed.stop(task) or waiting_reason(task, queue, self.observed.time, self.never(task))
 
     def _admitted(self, task: Task, pods: Sequence[Pod], running: int, *, is_read: bool) -> tuple[State, str, str]:
         if not is_read:
@@ -199,7 +212,9 @@ class Jobs:
             return ("blocked", words, "Finalizer") if is_stuck else ("ending", words, "")
         obstacle = _obstacle(usable) or _failed(pods, usable) or self._uncreated(task, usable, expected)
         if obstacle is not None:
-            return "blocked", f"it's admitted and holds quota, but {count}: {obstacle[1]}", obstacle[0]
+            never = self.never(task) if obstacle[0] == "Unschedulable" else ""
+            more = f". {NEVER.capitalize()}{never.removesuffix(HELD)}" if never else ""
+            return "blocked", f"it's admitted and holds quota, but {count}: {obstacle[1]}{more}", obstacle[0]
         if not usable:
             return "admitted", "it's admitted, but no pod exists yet", ""
         if running:

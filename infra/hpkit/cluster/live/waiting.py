@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Queue, Task
+from hpkit.cluster.live.model import Queue, Task, without_basics
 from hpkit.cluster.live.parse import number
 from hpkit.kueue.model import UNCONSTRAINED
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY
@@ -14,6 +14,8 @@ from hpkit.plan.pods import may_go_to
 from hpkit.text.formatting import amount
 
 __all__ = [
+    "HELD",
+    "NEVER",
     "amount",
     "counted",
     "deactivation",
@@ -47,7 +49,8 @@ _CROWDED: Final = re.compile(
     r'topology "[^"]+" (?:allows to fit only (?P<fit>\d+) out of|doesn\'t allow to fit any of) (?P<asked>\d+) pod'
 )
 _KEYS: Final = (INSTANCE_TYPE_KEY,)
-_NEVER: Final = "it can never run: "
+NEVER: Final = "it can never run: "
+HELD: Final = "; Kueue admits it once quota is free, and it holds quota while its pods wait without end"
 _FIRST_DECISION: Final = timedelta(seconds=30)
 # preemptionMessage of pkg/scheduler/preemption.
 _PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
@@ -94,22 +97,24 @@ def sized(value: Decimal, resource: str) -> str:
     return f"{amount(value / _GIB)} GiB" if resource in _IN_BYTES else amount(value)
 
 
-def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
-    """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
+def waiting_reason(task: Task, queue: Queue | None, now: datetime, never: str = "") -> str:
+    """Return why a task waits; queue is its ClusterQueue, None where no queue serves it; never: as in message_words."""
     if queue is None:
         return f"it has no queue: LocalQueue {task.local_queue or '(none named)'} doesn't exist in {task.namespace}"
     if not queue.active:
         return f"its queue admits nothing: {queue.problem}"
-    return message_words(task, now)
+    return message_words(task, now, never)
 
 
-def message_words(task: Task, now: datetime) -> str:
-    """Return why a task waits, from its own conditions only."""
+def message_words(task: Task, now: datetime, never: str = "") -> str:
+    """Return why a task waits, from its own conditions; never: why no node can ever hold its pods, if so."""
     reserved = task.conditions.get("QuotaReserved")
     if reserved is not None and reserved.status:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
     words = _quota_words(task, message)
+    if never:
+        words = NEVER + (never.removesuffix(HELD) if NEVER in words else never)
     again = _eviction(task) or preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
@@ -129,10 +134,10 @@ def _undecided(task: Task, now: datetime) -> str:
 
 def _quota_words(task: Task, message: str) -> str:
     """Return the message's reason per flavor; if a request never fits, freed quota doesn't help."""
-    never: dict[str, list[str]] = {}
+    never: dict[str, dict[str, str]] = {}
     for match in _TOO_LARGE.finditer(message):
         asked = number(match["before"]) + number(match["request"])
-        never.setdefault(match["flavor"], []).append(
+        never.setdefault(match["flavor"], {})[match["resource"]] = (
             f"{counted(asked, match['resource'])} of {match['flavor']}, but the team's quota and what it can borrow "
             f"together are {sized(number(match['maximum']), match['resource'])}"
         )
@@ -147,10 +152,10 @@ def _quota_words(task: Task, message: str) -> str:
         return ", or ".join(
             f"at least {' and '.join(dict.fromkeys(parts))} of {name} must become free" for name, parts in short.items()
         )
-    reasons = [words for each in never.values() for words in dict.fromkeys(each)]
+    reasons = [each[name] for each in never.values() for name in without_basics(each)]
     if not reasons:
         return _topology_words(task, message)
-    return "; ".join(filter(None, (f"{_NEVER}it requests {', or '.join(reasons)}", _mismatch(task, message))))
+    return "; ".join(filter(None, (f"{NEVER}it requests {', or '.join(reasons)}", _mismatch(task, message))))
 
 
 def is_crowded(task: Task) -> bool:
@@ -170,11 +175,11 @@ def _topology_words(task: Task, message: str) -> str:
             "nodes, run `hpkit cluster status --topology`"
         )
     if not_counted := _NOT_COUNTED.search(message):
-        return f"{_NEVER}its queue doesn't count {not_counted['resource']}"
+        return f"{NEVER}its queue doesn't count {not_counted['resource']}"
     if mismatch := _mismatch(task, message):
-        return f"{_NEVER}{mismatch}"
+        return f"{NEVER}{mismatch}"
     if _NO_FLAVOR.search(message):
-        return f"{_NEVER}its node selector, affinity or tolerations exclude every flavor of its queue"
+        return f"{NEVER}its node selector, affinity or tolerations exclude every flavor of its queue"
     return ""
 
 

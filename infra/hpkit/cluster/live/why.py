@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from hpkit.cluster.live.model import Observed, Platform, Queue, Task, team_of
+from hpkit.cluster.live.model import Observed, Platform, Queue, Task, team_of, without_basics
 from hpkit.cluster.live.nodes import failed_instances
 from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import RETRIED, Jobs, JobState, State
-from hpkit.cluster.live.waiting import counted, is_crowded, preemptor, preemptor_queue
+from hpkit.cluster.live.waiting import NEVER, counted, is_crowded, preemptor, preemptor_queue
 from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
@@ -121,9 +121,8 @@ def explain(jobs: Jobs, task: Task, *, fair_sharing: Strategies) -> Explanation:
         task, job, _preempted_by(observed, task), siblings=_siblings(jobs, task, job), nodes=_troubles(observed, task)
     )
     if not task.waits:
-        if job.cause == "Unschedulable" and queue is not None:
-            places = Places(jobs, CohortSimulation(observed, task, queue, fair_sharing))
-            return replace(explanation, outlook=places.lacking(task, queue, without=(task.uid,)))
+        if job.cause == "Unschedulable" and queue is not None and not jobs.never(task):
+            return replace(explanation, outlook=Places(jobs).lacking(task, queue, without=(task.uid,)))
         return explanation
     if jobs.is_over(task):
         return explanation
@@ -163,7 +162,7 @@ def _troubles(observed: Observed, task: Task) -> tuple[str, ...]:
 def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing: Strategies) -> Explanation:
     """Return the explanation with what the simulator finds for a task that waits for quota or nodes."""
     observed, task = jobs.observed, explanation.task
-    simulation = CohortSimulation(observed, task, queue, fair_sharing)
+    simulation = CohortSimulation(jobs, task, queue, fair_sharing)
     explanation = replace(explanation, holders=tuple(holders(simulation, observed, task, queue)))
     if not is_installed("simulator"):
         return replace(explanation, outlook=_NO_SIMULATOR)
@@ -173,12 +172,12 @@ def _simulated(jobs: Jobs, explanation: Explanation, queue: Queue, fair_sharing:
         if fewer:
             return replace(explanation, remedies=fewer)
         # Kueue's own message can already say so.
-        is_said = "it can never run: " in explanation.job.reason
+        is_said = NEVER in explanation.job.reason
         return replace(explanation, holders=(), outlook="" if is_said else f"it can never run as it is: {never}")
-    places = Places(jobs, simulation)
+    places = Places(jobs)
     has_quota = simulation.runs(task)
     lacking = places.lacking(task, queue) if has_quota else ""
-    alone = "" if has_quota else places.lacking(task, queue, without={each.uid for each in observed.tasks})
+    alone = "" if has_quota else simulation.lacking()
     if alone:
         return replace(explanation, holders=(), outlook=f"even if nothing else ran, {alone}")
     if has_quota and not lacking and is_crowded(task):
@@ -272,7 +271,7 @@ def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue:
 
 
 def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Set[tuple[str, str]]:
-    """Return the usable resources of which a task's queue has too little left; of several, without CPUs and memory."""
+    """Return the usable resources of which a task's queue has too little left, without the basic ones."""
     total: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
     own: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for other in observed.queues:
@@ -291,7 +290,8 @@ def _scarce(simulation: CohortSimulation, observed: Observed, task: Task, queue:
             or (quota.borrowing_limit is not None and asked > quota.nominal + quota.borrowing_limit - own[key])
         )
     } or task.requests.keys()
-    return {key for key in simulation.usable if key[1] in (short - {"cpu", "memory"} or short)}
+    names = without_basics(short)
+    return {key for key in simulation.usable if key[1] in names}
 
 
 def _remedies(

@@ -1,16 +1,21 @@
 """Simulates a running platform with changes: without one task, or with fewer pods of another.
 
-It doesn't place pods: distances between nodes and taints are ignored.
+It doesn't place pods: distances between nodes and taints are ignored. But tasks for which no nodes have room, even if
+nothing else ran, don't get quota of a flavor with a topology: Kueue finds them no nodes, and doesn't admit them.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Final, cast
 
-from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
-from hpkit.cluster.live.waiting import topology_mismatch
+from hpkit.cluster.live.flavors import flavors_of, has_topology, large_enough, oversized, selected_flavors
+from hpkit.cluster.live.model import Observed, Queue, Task
+from hpkit.cluster.live.placement import Places
+from hpkit.cluster.live.state import Jobs
+from hpkit.cluster.live.waiting import HELD, topology_mismatch
 from hpkit.kueue.events import Event, simulator
 from hpkit.kueue.model import (
     Admission,
@@ -25,10 +30,8 @@ from hpkit.kueue.model import (
     ResourceQuota,
     Strategy,
     Workload,
-    open_flavors,
     per_unit,
 )
-from hpkit.plan.pods import may_go_to
 
 __all__ = ["MOST_STARTS", "CohortSimulation", "Start"]
 
@@ -60,14 +63,20 @@ class CohortSimulation:
     usable: the flavors and their resources that the task can get.
     """
 
-    def __init__(self, observed: Observed, task: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None) -> None:
+    def __init__(self, jobs: Jobs, task: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None) -> None:
+        observed = jobs.observed
         mine = [each for each in observed.queues if each.active and each.cohort == queue.cohort]
         if queue.cohort is None:
             mine = [queue]
         self._model = Model(queues=tuple(map(_queue, mine)), fair_sharing=fair_sharing)
-        self._observed, self._asked, self._queue = observed, task, queue
+        self._jobs, self._observed, self._asked, self._queue = jobs, observed, task, queue
         queues = self._queues = {each.name: each for each in mine}
-        others = [each for each in observed.tasks if each.queue in queues and each.uid != task.uid]
+        others = [
+            # The limits of pods that no node can hold never begin.
+            replace(each, longest=each.limit) if each.longest != each.limit and jobs.never(each) else each
+            for each in observed.tasks
+            if each.queue in queues and each.uid != task.uid
+        ]
         holding = [each for each in others if each.holds.keys() & queues[each.queue].quotas.keys()]
         self.running = sorted(
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
@@ -75,9 +84,10 @@ class CohortSimulation:
         self.usable = queue.quotas.keys() & {
             (flavor, name)
             for pods in task.pod_sets
-            for flavor in self.flavors_of(pods, queue)
+            for flavor in flavors_of(observed, pods, queue)
             for name in pods.requests
         }
+        self._oversized = oversized(observed, task, queue)
         self._running = {each.uid: _admitted(each, queues[each.queue]) for each in self.running}
         self._waiting = [
             self._pending(each)
@@ -87,17 +97,20 @@ class CohortSimulation:
 
     def never(self) -> str | None:
         """Return why a task isn't admitted even if nothing else ran; None if it would be."""
-        if self._is_admitted(self._asked, (), ()):
+        is_admitted = self._is_admitted(self._asked, (), ())
+        if self._oversized:
+            return self._oversized.removesuffix(HELD) + (HELD if is_admitted else "")
+        if is_admitted:
             return None
         covered = {resource for _, resource in self._queue.quotas}
         asked = {name for each in self._asked.pod_sets for name, value in each.requests.items() if value}
         if asked - covered:
             return f"its queue doesn't count {', '.join(sorted(asked - covered))}"
         for pods in self._asked.pod_sets:
-            selected = self._selected(pods, self._queue)
+            selected = selected_flavors(self._observed, pods, self._queue)
             if not selected:
                 return "its pods select or require nodes that no flavor of its queue has"
-            if not self.flavors_of(pods, self._queue):
+            if not flavors_of(self._observed, pods, self._queue):
                 return topology_mismatch(sorted(selected), asks=pods.topology is not None)
         return "the quota and borrow limit of its queue are too small for it"
 
@@ -148,6 +161,8 @@ class CohortSimulation:
 
     def most_pods(self, *, idle: bool = False) -> int:
         """Return with how many of its pods a task would run now; idle: if nothing else ran."""
+        if self._oversized:
+            return 0
         largest = max(self._asked.pod_sets, key=lambda each: each.count)
         other_pods = self._asked.pods - largest.count
         low, high = 0, largest.count
@@ -192,6 +207,27 @@ class CohortSimulation:
         simulation.run_until_quiet()
         return task.uid in simulation.running()
 
+    def lacking(self) -> str:
+        """Return why nodes have no room for the task even if no other task ran; "" if they have, or if unknown."""
+        return self._idle.lacking(self._asked, self._queue)
+
+    @cached_property
+    def _idle(self) -> Places:
+        """Return the nodes without the pods of tasks."""
+        return Places(Jobs(self._jobs.without({each.uid for each in self._observed.tasks})))
+
+    def _flavors(self, task: Task) -> Iterable[frozenset[str]]:
+        """Yield, for each of a task's pod sets, the flavors on which Kueue can admit it if quota is free."""
+        queue = self._queues[task.queue]
+        sets = [(pods, flavors_of(self._observed, pods, queue)) for pods in task.pod_sets]
+        closed = [frozenset(name for name in flavors if has_topology(self._observed, name)) for _, flavors in sets]
+        placed = tuple(each for each, names in zip(task.pod_sets, closed, strict=True) if names)
+        # Whether nodes have room for the asked task is a question of its own.
+        is_other = task.uid != self._asked.uid
+        is_crowded = bool(is_other and placed and self._idle.lacking(replace(task, pod_sets=placed), queue))
+        for (pods, flavors), names in zip(sets, closed, strict=True):
+            yield flavors - (names if is_crowded else names - large_enough(self._observed, pods, names))
+
     def _pending(self, task: Task) -> Workload:
         sets = tuple(
             PodSet(
@@ -199,26 +235,11 @@ class CohortSimulation:
                 pod_set.count,
                 {name: _units(name, value) for name, value in pod_set.requests.items()},
                 pod_set.least,
-                flavors=self.flavors_of(pod_set, self._queues[task.queue]),
+                flavors=flavors,
             )
-            for number, pod_set in enumerate(task.pod_sets)
+            for number, (pod_set, flavors) in enumerate(zip(task.pod_sets, self._flavors(task), strict=True))
         )
         return _workload(task, sets)
-
-    def _selected(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
-        """Return the flavors of a queue to which pods may go, by node selector and affinity."""
-        flavors = {flavor for flavor, _ in queue.quotas}
-        details = self._observed.flavors
-        keys = {key for name in flavors if name in details for key in details[name].labels}
-        return frozenset(
-            name for name in flavors if name not in details or may_go_to(pods.spec, details[name].labels, keys)
-        )
-
-    def flavors_of(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
-        """Return the flavors of a queue that can also place pods with these topology requests."""
-        details = self._observed.flavors
-        topologies = {name: details[name].topology if name in details else None for name, _ in queue.quotas}
-        return self._selected(pods, queue) & open_flavors(topologies, asks=pods.topology is not None)
 
 
 def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:
