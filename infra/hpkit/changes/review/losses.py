@@ -36,8 +36,8 @@ _Held = dict[str, Counter[str]]
 _ORDER: Final = (
     "queue", "quota", *_MEASURES, "elastic quota", "borrowable", "borrow limit",
     *(f"borrowable {each}" for each in _MEASURES), "weight", "access", "workloads",
-    "priority classes", "service accounts", "buckets", "files", "shared files", "local files", "images kept",
-    "untagged images", "topology", "node recovery",
+    "run time", "priority classes", "service accounts", "buckets", "files", "shared files", "local files",
+    "images kept", "untagged images", "topology", "node recovery",
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
         if old.name in new and not old.is_shared_pool:
             yield from _measures(old, new[old.name])
             yield from _rights(old, new[old.name], before, after)
-            yield from _of_platform(old.name, before, after)
+            yield from _of_platform(old, before, after)
             if old.spec.registry and new[old.name].spec.registry:
                 yield from _images(old.name, before, after)
 
@@ -186,6 +186,9 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
         removed = tuple(name for name in was if name not in now)
         if removed:
             yield Loss(old.name, right, None, len(was), len(was) - len(removed), removed)
+    _, longest = old.run_seconds or (None, None)
+    if new.run_seconds is not None and (longest is None or new.run_seconds[1] < longest):
+        yield Loss(old.name, "run time", None, longest, new.run_seconds[1])
 
 
 def _buckets(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
@@ -210,15 +213,18 @@ def _images(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
         yield Loss(team, "untagged images", None, was.untagged_days, now.untagged_days)
 
 
-def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
-    """Yield what every team has that the platform switches off."""
+def _of_platform(of: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
+    """Yield what a team has that the platform switches off."""
+    team, types = of.name, [find_instance_type(row.instance_type) for row in _rows(of)]
     lustre = [plan.spec.storage.lustre if plan.spec.storage else None for plan in (before, after)]
     if lustre[0] is not None and lustre[0].teams and not (lustre[1] is not None and lustre[1].teams):
         yield Loss(team, "files" if lustre[1] is None else "shared files", None, 1, 0, (CLAIM,))
     disks = [plan.spec.storage.local_disk if plan.spec.storage else None for plan in (before, after)]
     if disks[0] is not None and disks[1] is None:
         yield Loss(team, "local files", None, 1, 0, (LOCAL_CLAIM,))
-    if before.topology_aware_scheduling and after.manages_topology and not after.topology_aware_scheduling:
+    has_layers = any(each is not None and each.network_layers for each in types)
+    is_off = after.manages_topology and not after.topology_aware_scheduling
+    if before.topology_aware_scheduling and is_off and has_layers:
         yield Loss(team, "topology", None, 1, 0)
     if before.spec.cluster.node_recovery == "Automatic" and after.spec.cluster.node_recovery != "Automatic":
         yield Loss(team, "node recovery", None, 1, 0)

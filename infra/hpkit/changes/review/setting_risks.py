@@ -37,7 +37,7 @@ _SAID: Final = tuple(
         ),
         r"environment\.cluster\.nodeRecovery": ("node-recovery",),
         r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
-        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes", "run time"),
         r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* spec\.validations\S* .*\bserviceAccountName\b.*": (
             "service accounts",
         ),
@@ -49,6 +49,7 @@ _SAID: Final = tuple(
         r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
         r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
         r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
+        r"teams\.(?P<subject>[^.]*)\.maxRunTime.*": ("run time",),
         r"teams\.[^.]*\.priorityClasses": ("priority-class-removed",),
         r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
         r"environment\.storage\.teamBuckets\.(?P<subject>[^.[]*).*": ("buckets", "queue"),

@@ -73,19 +73,26 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _lowered(diff: PlanDiff) -> Iterator[Risk]:
-    """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it."""
+    """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it.
+
+    Jobs on nodes that are deleted end, which is another risk.
+    """
+    permanent = {each.instance_type: each.permanent for each in diff.capacity if each.present.after}
     lowered = [
         (team.name, f"{team.name} {_fewer(share)}")
         for team in diff.teams
         for share in team.shares
         if decreased(share.quota) and team.present.before and team.present.after and not team.is_shared_pool
+        if share.instance_type in permanent
     ]
+    fewer = any(decreased(each) for each in permanent.values())
     if lowered:
         yield Risk(
             "quota-lowered",
             "attention",
             "quotas",
-            f"lower quotas ({listing([text for _, text in lowered])}): running jobs continue. Usage above the quota "
+            f"lower quotas ({listing([text for _, text in lowered])}): running jobs continue"
+            f"{' unless their nodes are deleted' if fewer else ''}. Usage above the quota "
             "counts as borrowed, and other teams can reclaim it: jobs with the lowest priority first, then the newest",
             teams=tuple(dict.fromkeys(name for name, _ in lowered)),
         )

@@ -367,6 +367,10 @@ def _loss_text(loss: Loss) -> str:
         return "its queue"
     if loss.what == "access":
         return f"access of {plural(len(loss.names), 'member')}, {listing(list(loss.names))}"
+    if loss.what == "run time":
+        before = "" if loss.before is None else f", not {span(float(loss.before))}"
+        label = "label kueue.x-k8s.io/max-exec-time-seconds"
+        return f"its new jobs must set a run time of at most {span(float(loss.after))}{before} ({label})"
     if loss.what in _LOSSES:
         change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
         return _LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)
