@@ -11,7 +11,7 @@ import pytest
 from hpkit.cluster.live.model import Warned
 from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.state import Jobs
-from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, topology_mismatch, waiting_reason
+from hpkit.cluster.live.waiting import preemption, preemptor, topology_mismatch, waiting_reason
 from hpkit.cluster.live.why import explain
 from tests.cluster.live.builders import GPU, KIND, NOW, observed, pod, queue, task
 
@@ -87,8 +87,8 @@ def test_a_task_that_was_preempted_says_so_first():
         "it was preempted, because the team that lent the quota reclaimed it; "
         f"now at least 8 more {GPU} of {KIND} must become free"
     )
-    assert preemptor(waiting) == "uid-own"
-    assert preemptor(task("smith", "train", 1)) is None
+    assert preemptor(waiting) == ("uid-own", "a")
+    assert preemptor(task("smith", "train", 1)) == (None, None)
 
 
 def test_a_task_whose_pods_were_not_ready_in_time_says_so_and_when_it_is_retried():
@@ -141,9 +141,9 @@ def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
     said = f"Previously: Preempted to accommodate a workload (UID: uid-own, JobUID: 1) {why}; {path}"
     back = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", said))
     assert preemption(back) == "it was preempted, because the team that lent the quota reclaimed it"
-    assert (preemptor(back), preemptor_queue(back)) == ("uid-own", "hyperpod-ns-john-clusterqueue")
+    assert preemptor(back) == ("uid-own", "hyperpod-ns-john-clusterqueue")
     never = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", ""))
-    assert (preemption(never), preemptor(never), preemptor_queue(never)) == ("", None, None)
+    assert (preemption(never), preemptor(never)) == ("", (None, None))
 
 
 def test_a_queue_that_does_not_exist_is_the_reason():

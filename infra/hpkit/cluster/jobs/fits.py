@@ -1,14 +1,17 @@
 """Checks whether a job can ever run: its pods fit an instance, and the simulator of an idle platform admits it."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final, Literal
 
-from hpkit.catalog import EFA, find_instance_type
+from hpkit.catalog import find_instance_type
 from hpkit.cluster.jobs.resources import types_by_topology
 from hpkit.cluster.live.flavors import for_pods, too_large
-from hpkit.cluster.live.waiting import HELD, NEVER, topology_mismatch
+from hpkit.cluster.live.model import main_resource
+from hpkit.cluster.live.waiting import HELD, NEVER, sized, topology_mismatch
 from hpkit.extensions import is_installed
 from hpkit.kueue.events import simulator
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
@@ -44,7 +47,9 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
 
     Raises CatalogError if an instance type in the plan isn't in the catalog.
     """
-    model = _active(model_of(plan), team)
+    model = model_of(plan)
+    queues = (replace(each, active=True) if each.name == team.cluster_queue else each for each in model.queues)
+    model = replace(model, queues=tuple(queues))
     flavors = [frozenset(_flavors(model, team, each)) for each in pod_sets]
     opened = [
         names & types_by_topology(plan, team, asks=each.topology is not None)
@@ -97,9 +102,11 @@ def _fit(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -
             return Fit("never", f"{NEVER}{words}{_held(plan, model, team, sets)}", most, pod_set.count - most)
     nominal = _nominal(model, team)
     over = {key: used - nominal.get(key, 0) for key, used in usage.items() if used > nominal.get(key, 0)}
-    scarce = _scarce(usage)
+    scarce = [key for key in usage if key[1] == main_resource(name for _, name in usage)]
     if not over:
-        shown = ", ".join(f"{_amount(key, usage[key])} of {_amount(key, nominal[key])} {_name(key)}" for key in scarce)
+        shown = ", ".join(
+            f"{_amount(key, usage[key])} of {_amount(key, nominal[key])} {key[1]} of {key[0]}" for key in scarce
+        )
         return Fit("quota", f"it fits {team.name}'s own quota: {shown}")
     return Fit(
         "borrowing",
@@ -121,11 +128,6 @@ def _places(
         ]
         known += [count * min(places)] if count is not None and places else []
     return sum(known) if known and len(known) == len(types) else None
-
-
-def _active(model: Model, team: TeamPlan) -> Model:
-    queues = (replace(each, active=True) if each.name == team.cluster_queue else each for each in model.queues)
-    return replace(model, queues=tuple(queues))
 
 
 Key = tuple[str, str]
@@ -160,14 +162,12 @@ def _never(plan: Plan, model: Model, team: TeamPlan, pod_sets: Sequence[PodSet])
     if covered and unknown:
         return Fit("never", f"{NEVER}the queue of {team.name} doesn't count {', '.join(unknown)}")
     largest = max(pod_sets, key=lambda each: each.count)
-    low, high = 0, largest.count
-    while high - low > 1:
-        middle = (low + high) // 2
-        smaller = [replace(each, count=middle, min_count=None) if each is largest else each for each in pod_sets]
-        if _admitted(model, team, smaller) is None:
-            high = middle
-        else:
-            low = middle
+
+    def is_too_much(count: int) -> bool:
+        smaller = [replace(each, count=count, min_count=None) if each is largest else each for each in pod_sets]
+        return _admitted(model, team, smaller) is None
+
+    low = bisect_left(range(1, largest.count), True, key=is_too_much)
     flavors = sorted({flavor for flavor, _ in _nominal(model, team)})
     if low:
         amounts = [
@@ -201,12 +201,6 @@ def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:
     }
 
 
-def _scarce(usage: Mapping[Key, int]) -> list[Key]:
-    """Return the main resource: accelerators if there are any, otherwise CPUs."""
-    first = [key for key in usage if key[1] not in ("cpu", "memory", EFA)]
-    return first or [key for key in usage if key[1] == "cpu"]
-
-
 def _borrowed(over: Mapping[Key, int], instances: Mapping[str, Mapping[str, int]]) -> str:
     """Return what exceeds a quota, in instances of each type, or in amounts for types that aren't in the catalog."""
     parts = []
@@ -217,14 +211,9 @@ def _borrowed(over: Mapping[Key, int], instances: Mapping[str, Mapping[str, int]
             count = max(amount / has[name] for name, amount in amounts.items())
             parts.append(f"{figure(count)} {'instance' if count == 1 else 'instances'} of {flavor}")
         else:
-            parts += [f"{_amount((flavor, name), amount)} {_name((flavor, name))}" for name, amount in amounts.items()]
+            parts += [f"{_amount((flavor, name), amount)} {name} of {flavor}" for name, amount in amounts.items()]
     return ", ".join(parts)
 
 
-def _name(key: Key) -> str:
-    return f"{'GiB of memory' if key[1] == 'memory' else key[1]} of {key[0]}"
-
-
 def _amount(key: Key, amount: int) -> str:
-    divided = amount / (1024**3 if key[1] == "memory" else per_unit(key[1]))
-    return f"{divided:g}"
+    return sized(Decimal(amount) / per_unit(key[1]), key[1])

@@ -108,15 +108,9 @@ class Places:
 
     def _there(self, without: Collection[str], rank: float = -inf) -> Mapping[str, list[Pod]]:
         """Return the pods on each node, from a priority on; without: UIDs of tasks that end before."""
-        observed = self.jobs.observed
-        gone = {
-            (pod.namespace, pod.name) for each in observed.tasks if each.uid in without for pod in self.jobs.pods(each)
-        }
         there: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in observed.pods:
-            if pod.node is None or pod.phase == "Failed" or pod.priority < rank:
-                continue
-            if (pod.namespace, pod.name) not in gone:
+        for pod in self.jobs.without(without).pods:
+            if pod.node is not None and pod.phase != "Failed" and pod.priority >= rank:
                 there[pod.node].append(pod)
         return there
 

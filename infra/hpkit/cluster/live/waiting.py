@@ -23,7 +23,6 @@ __all__ = [
     "message_words",
     "preemption",
     "preemptor",
-    "preemptor_queue",
     "sized",
     "topology_mismatch",
     "waiting_reason",
@@ -61,8 +60,6 @@ _WHY_PREEMPTED: Final = {
     "InCohortFairSharing": "another team had less than its fair share of the lent capacity",
     "InCohortReclaimWhileBorrowing": "the team that lent the quota reclaimed it for a task that also borrows",
 }
-
-
 _NOT_READY: Final = "its pods weren't all ready in time (gang scheduling)"
 _WHY_EVICTED: Final = {
     "PodsReadyTimeout": _NOT_READY,
@@ -263,15 +260,9 @@ def deactivation(task: Task) -> str:
     )
 
 
-def preemptor(task: Task) -> str | None:
-    """Return the UID of the Workload for which a task was last preempted, None where it was not."""
+def preemptor(task: Task) -> tuple[str | None, str | None]:
+    """Return UID and ClusterQueue of the Workload for which a task was last preempted; the queue outlives it."""
     found = _last_preemption(task)
-    match = None if found is None else _PREEMPTOR.search(found[1])
-    return None if match is None else match["uid"]
-
-
-def preemptor_queue(task: Task) -> str | None:
-    """Return the ClusterQueue of the Workload for which a task was last preempted, which outlives that Workload."""
-    found = _last_preemption(task)
-    match = None if found is None else _PREEMPTOR_QUEUE.search(found[1])
-    return None if match is None else match["queue"]
+    matches = [found and pattern.search(found[1]) for pattern in (_PREEMPTOR, _PREEMPTOR_QUEUE)]
+    uid, queue = (match[1] if match else None for match in matches)
+    return uid, queue

@@ -11,7 +11,7 @@ from hpkit.cluster.live.model import Observed, Platform, Queue, Task, team_of, w
 from hpkit.cluster.live.nodes import failed_instances
 from hpkit.cluster.live.placement import Places
 from hpkit.cluster.live.state import RETRIED, Jobs, JobState, State
-from hpkit.cluster.live.waiting import NEVER, counted, is_crowded, preemptor, preemptor_queue
+from hpkit.cluster.live.waiting import NEVER, counted, is_crowded, preemptor
 from hpkit.cluster.live.without_task import MOST_STARTS, CohortSimulation
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
@@ -237,24 +237,17 @@ def _siblings(jobs: Jobs, task: Task, job: JobState) -> str:
 
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:
-    uid = preemptor(task)
+    uid, name = preemptor(task)
     preempting = next((each for each in observed.tasks if each.uid == uid), None)
     if preempting is not None:
         return f"{preempting.owner_name} of {preempting.team}"
-    name = preemptor_queue(task)
     if name is None:
         return None
-    team = next((each.team for each in observed.queues if each.name == name), None)
-    whereabouts = (
-        "that no longer exists"
-        if team is not None and observed.sees(_namespace(observed, team))
-        else "that couldn't be read"
-    )
-    return f"a task of {team or name} {whereabouts}"
-
-
-def _namespace(observed: Observed, team: str) -> str:
-    return next((each.namespace for each in observed.queues if each.team == team), team)
+    queue = next((each for each in observed.queues if each.name == name and each.team is not None), None)
+    if queue is None:
+        return f"a task of {name} that couldn't be read"
+    whereabouts = "that no longer exists" if observed.sees(queue.namespace) else "that couldn't be read"
+    return f"a task of {queue.team} {whereabouts}"
 
 
 def holders(simulation: CohortSimulation, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:

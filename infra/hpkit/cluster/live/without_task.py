@@ -4,6 +4,7 @@ It doesn't place pods: distances between nodes and taints are ignored. But tasks
 nothing else ran, don't get quota of a flavor with a topology: Kueue finds them no nodes, and doesn't admit them.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -164,18 +165,14 @@ class CohortSimulation:
         if self._oversized:
             return 0
         largest = max(self._asked.pod_sets, key=lambda each: each.count)
-        other_pods = self._asked.pods - largest.count
-        low, high = 0, largest.count
-        while high - low > 1:
-            middle = (low + high) // 2
-            smaller = [
-                replace(each, count=middle, least=None) if each is largest else each for each in self._asked.pod_sets
-            ]
-            task = replace(self._asked, pods=other_pods + middle, pod_sets=tuple(smaller))
-            if self._is_admitted(task, (), ()) if idle else self.runs(task):
-                low = middle
-            else:
-                high = middle
+        other_pods, sets = self._asked.pods - largest.count, self._asked.pod_sets
+
+        def is_too_much(count: int) -> bool:
+            smaller = (replace(each, count=count, least=None) if each is largest else each for each in sets)
+            task = replace(self._asked, pods=other_pods + count, pod_sets=tuple(smaller))
+            return not (self._is_admitted(task, (), ()) if idle else self.runs(task))
+
+        low = bisect_left(range(1, largest.count), True, key=is_too_much)
         return low + other_pods if low else 0
 
     def starts(self, now: float) -> tuple[float | None, float | None]:
