@@ -15,6 +15,7 @@ from hpkit.changes.review.cost import pool_cost, ready_cost, ready_nodes, total
 from hpkit.changes.review.formatting import cost, money
 from hpkit.changes.review.model import Cost, MoneyChange, Risk
 from hpkit.plan.capacity import pool_instances
+from hpkit.plan.derive import instances_of
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 from hpkit.text.formatting import listing, plural
 
@@ -53,7 +54,9 @@ def group_risks(before: Plan, after: Plan, rejected: Collection[str] = ()) -> It
     for group in before.own_groups:
         name = group.spec.name
         if name in new:
-            yield from _staying(group, new[name], is_rejected=name in rejected)
+            yield from _staying(
+                group, new[name], is_rejected=name in rejected, is_recounted=_recounted(group, before, after)
+            )
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
             yield Risk("group-removed", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
@@ -78,7 +81,13 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk("nodes-added", "ok", name, f"{how}, running at all times")
 
 
-def _staying(old: _Group, new: _Group, *, is_rejected: bool) -> Iterator[Risk]:
+def _recounted(group: _Group, before: Plan, after: Plan) -> bool:
+    """Return whether hpkit counts other vCPUs for one of a group's types after a change than before it."""
+    sides = [instances_of(plan) for plan in (before, after)]
+    return any(sides[0].get(kind) != sides[1].get(kind) for kind in group.spec.types)
+
+
+def _staying(old: _Group, new: _Group, *, is_rejected: bool, is_recounted: bool) -> Iterator[Risk]:
     name, count = new.spec.name, new.spec.instance_count
     if old.autoscaled and not new.autoscaled:
         yield Risk(
@@ -110,7 +119,7 @@ def _staying(old: _Group, new: _Group, *, is_rejected: bool) -> Iterator[Risk]:
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
         was, now = (side.get(key) for side in sides)
         # A guard reports changed numbers. If one side has none, the service isn't asked to change anything.
-        if key == "threadsPerCore" and None not in (was, now):
+        if key == "threadsPerCore" and (None not in (was, now) or not is_recounted):
             continue
         if was != now and not _only_adds(key, was, now) and not (is_rejected and not now and _is_sticky(key)):
             yield Risk("group-settings", "attention", name, _sentence(new, key, was, now))
