@@ -388,8 +388,10 @@ class _Reading:
         return alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
 
     def _other_name(self, path: Path) -> str | None:
-        """Return the other section that sets what a key means: a team's quota or weight, or a file system of nodes."""
+        """Return how to write a key that means another section, or that includes its value after an equals sign."""
         key = str(path[-1])
+        if "=" in key and (name := key.partition("=")[0].strip()) in fields_at(path[:-1]):
+            return f"Replace the `=` after `{name}` with a colon and a space."
         if path[0] == "teams" and key in _QUOTA_WORDS:
             name = _mapping_at(self._data, path[:-1]).get("name")
             homes = [("environments", each, "governance", "allocations") for each in self._entries(("environments",))]
@@ -553,10 +555,10 @@ class _Reading:
     def _value_of_one(self, path: Path, key_names: Sequence[str]) -> tuple[str, Any] | None:
         """Return key and value that a line without a colon, or a map with one entry, probably means."""
         value, siblings = _at(self._data, path), _at(self._data, path[:-1])
-        name, space, rest = str(path[-1]).partition(" ")
-        if space and value is None and name in key_names and name not in siblings:
+        name, *rest = re.split(r"\s*=\s*|\s", str(path[-1]), maxsplit=1)
+        if rest and value is None and name in key_names and name not in siblings:
             # A line without its colon.
-            return name, resolve(rest.strip().removeprefix("=").strip())
+            return name, resolve(rest[0].strip())
         if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in siblings:
             return pair[0], resolve(pair[1])
         single = name.removesuffix("s")

@@ -18,12 +18,15 @@ _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000
 _CURLY = re.compile("[\\s{,[:](“[^”]*”|‘[^’]*’)\\s*(?:[,}:#\\]]|$)")
 _QUOTE = re.compile(r"(?:(?<=[\s\[{,:])|^)[\"']")
 _NEXT_VALUE = re.compile("[\\[{,:]\\s*[\"']\\Z")
-_NO_COLON = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w-]*)(?=\s*\Z|\s+[\[{&]|\s+(?!.*:(?:\s|\Z))\S)")
+_NO_COLON = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w-]*)(?=\s*\Z|\s*=|\s+[\[{&]|\s+(?!.*:(?:\s|\Z))\S)")
 _NO_DASH_SPACE = re.compile(r"\s*-(?=[{\[\"']|[A-Za-z][\w.-]*:(?:\s|\Z))")
 _KEY = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:(?:\s|\Z)")
 _WORD, _LAST_WORD = re.compile(r"([\w-]+)"), re.compile(r"\s([\w-]+)\Z")
 _NO_VALUE = re.compile(r"\s*(?:-\s+)?[A-Za-z][^\s:]*:\s*(?:#.*)?\Z")
-_LAST_KEY = re.compile(r"(?:\A|[{,])\s*([A-Za-z][\w-]*)\Z")
+_LAST_KEY = re.compile(r"(?:\A|[{,])\s*([A-Za-z][\w-]*)\s*=?\Z")
+_SEMICOLON = re.compile(r";\s*[\w-]*\Z")
+_KEY_IN_VALUE = re.compile(r"[{\[,]\s*[^\s{}\[\],:]+:\s+([^\s{}\[\],:\"']+)\Z")
+_PLAIN_MAP = re.compile(r"[^\"'\\{\[:]+: [^\"'\\{\[:]+\Z")
 _OPENS = {"}": "{", "]": "["}
 _BRACKETS = {"flow mapping": ("{", "}"), "flow sequence": ("[", "]")}
 _Found = tuple[Mark, str, str]
@@ -191,7 +194,15 @@ def _open_bracket(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> 
         return mark, f"a comma is missing before `{first}`", f"Add a comma after `{before[-1]}`."
     word = _LAST_KEY.search(before)
     if first in ("{", "[", '"', "'") and word and opens == "{":
-        return Mark(mark.line, word.start(1) + 1), *_colon_after(word[1])
+        return Mark(mark.line, word.start(1) + 1), *_colon_after(word[1], before[word.end(1) :])
+    read = "\n".join([*lines[begun.line : mark.line - 1], before + (first if first == ";" else "")])
+    if semicolon := _SEMICOLON.search(read):
+        number = begun.line + 1 + read.count("\n", 0, semicolon.start())
+        end = Mark(number, semicolon.start() - read.rfind("\n", 0, semicolon.start()))
+        return end, "a `;` is not a separator in YAML", "Replace each `;` between entries with a comma."
+    if first == ":" and (inner := _KEY_IN_VALUE.search(read)):
+        start = Mark(mark.line, len(before) - len(inner[1]) + 1)
+        return start, *_colon_in_value(inner[1] + re.split(r"[,}\]]| #", line[stop:])[0].rstrip())
     if first and first in "]}":
         outer = "\n".join([*_flow_before(lines, begun.line), *lines[begun.line : mark.line - 1], before])
         if outer.count(_OPENS[first]) > outer.count(first):
@@ -224,8 +235,16 @@ def _opens_nothing(closing: str) -> tuple[str, str]:
     return f"a `{closing}` on this line has no `{opening}`", f"Add `{opening}` where the {what} begins, or remove it."
 
 
-def _colon_after(word: str) -> tuple[str, str]:
-    return f"a colon is missing after `{word}`", f"Add a colon after `{word}`."
+def _colon_in_value(value: str) -> tuple[str, str]:
+    shown = (f' (`"{value}"`)', f" (`{{{value}}}`)") if _PLAIN_MAP.match(value) else ("", "")
+    return "a value contains a colon", f"Quote the whole text{shown[0]}, or enclose a map in braces{shown[1]}."
+
+
+def _colon_after(word: str, after: str = "") -> tuple[str, str]:
+    problem = f"a colon is missing after `{word}`"
+    if after.lstrip().startswith("="):
+        return problem, "Replace the `=` after it with a colon and a space."
+    return problem, f"Add a colon after `{word}`."
 
 
 def _no_colon(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Found | None:
@@ -244,9 +263,9 @@ def _no_colon(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Fou
     for number in numbers:
         line = _line(lines, number).partition(" #")[0]
         if (found := _NO_COLON.match(line)) and (
-            number != mark.line or line[found.end() :].lstrip()[:1] in ("[", "{", "&")
+            number != mark.line or line[found.end() :].lstrip()[:1] in ("[", "{", "&", "=")
         ):
-            return Mark(number, found.start(1) + 1), *_colon_after(found[1])
+            return Mark(number, found.start(1) + 1), *_colon_after(found[1], line[found.end() :])
     return None
 
 
