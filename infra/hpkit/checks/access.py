@@ -9,7 +9,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.cluster import InstanceGroup
 from hpkit.config.models.member_role import MemberRole
 from hpkit.plan.names import partition_of
-from hpkit.plan.principals import names_branch, names_subject, principal_of
+from hpkit.plan.principals import admits, names_branch, names_subject, principal_of
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
@@ -173,29 +173,36 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
 
 
 def _left_out(context: Context, account: str) -> Iterator[Issue]:
-    """Report the members that an environment doesn't admit because they are of another account.
+    """Report the members that an environment doesn't admit because they are in another account.
 
-    Its own roles are reported where they are, the teams' roles once for the environment.
+    A role that no environment admits is reported where it is. Roles of a team that other environments admit are
+    reported once for the environment, if it admits none of the team's.
     """
     team_names = {team.name for team in context.plan.teams}
     staffed = {member.team for member in context.members if member.admitted}
-    others = {each.account for each in context.organization.environments.values()}
+    environments = context.organization.environments.values()
+    accounts = " or ".join(sorted({each.account for each in environments if each.account is not None}))
     roles: dict[str, list[str]] = {}
     for member in context.members:
-        # A team lists the roles of each environment's account, and every environment admits its own. An environment
-        # that couldn't be read may be in any account.
-        admitted_elsewhere = principal_of(member.role)[0] in others or not context.is_whole
         if member.admitted or member.team not in team_names:
             continue
+        foreign = principal_of(member.role)[0]
         if member.path[0] != "teams":
-            foreign = principal_of(member.role)[0]
             yield Issue(
                 member.path,
                 f"{member.role} is in account {foreign}, so it gets no access; `{context.environment}` is in account "
                 f"{account}",
                 f"Use {_named(member.role, account)}.",
             )
-        elif member.team not in staffed or not admitted_elsewhere:
+        elif context.is_whole and not any(admits(each, member.role) for each in environments):
+            yield Issue(
+                member.path,
+                f"{member.role} is in account {foreign}, which no environment uses, so it gets no access",
+                f"Remove it, or use a role in {accounts}. If an environment should be in {foreign}, change its "
+                "`account`.",
+            )
+        # An environment that couldn't be read may be in any account.
+        elif member.team not in staffed:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)

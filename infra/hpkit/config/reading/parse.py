@@ -390,8 +390,8 @@ class _Reading:
     def _other_name(self, path: Path) -> str | None:
         """Return how to write a key that means another section, or that includes its value after an equals sign."""
         key = str(path[-1])
-        if "=" in key and (name := key.partition("=")[0].strip()) in fields_at(path[:-1]):
-            return f"Replace the `=` after `{name}` with a colon and a space."
+        if "=" in key and (before := key.partition("=")[0].strip()) in fields_at(path[:-1]):
+            return f"Replace the `=` after `{before}` with a colon and a space."
         if path[0] == "teams" and key in _QUOTA_WORDS:
             name = _mapping_at(self._data, path[:-1]).get("name")
             homes = [("environments", each, "governance", "allocations") for each in self._entries(("environments",))]
