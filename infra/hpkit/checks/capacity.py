@@ -32,7 +32,7 @@ from hpkit.plan.model import QuotaResource, TeamPlan, resource_of
 from hpkit.text.formatting import amount, listing, plural
 from hpkit.text.spelling import near
 
-__all__ = ["RULES", "amounts", "excess"]
+__all__ = ["RULES", "amounts", "excess", "let_borrow"]
 
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
 _MIG = "SageMaker HyperPod developer guide, Using GPU partitions: Important; Creating a Cluster with MIG Configuration"
@@ -499,8 +499,9 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
                 "Set the strategy `Lend` or `LendAndBorrow`, so that other teams can borrow its quota.",
             )
     governance, policy = context.spec.governance, context.plan.policy
-    if governance is None or policy is None or policy.idle_resource_sharing == "Enabled":
+    if governance is None or policy is None:
         return
+    is_shared = policy.idle_resource_sharing == "Enabled"
     quota_types = {
         quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
     }
@@ -516,13 +517,18 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         # Nodes without accelerators of which no team has a quota resource are the system's own.
         for_tasks = quota.instance_type in quota_types or (instance is not None and instance.accelerators != 0)
         unlent = _unlent(quota)
-        if unlent > 0 and for_tasks:
+        if unlent > 0 and for_tasks and not (is_shared and (quota.borrowers or not context.plan.teams)):
+            them = "it" if unlent <= 1 else "them"
+            why = (
+                f"not allocated, and no team can borrow {them}"
+                if is_shared
+                else f"neither allocated nor shared, so no job can use {them}"
+            )
             yield Issue(
                 (*context.path, "governance"),
                 f"{amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type} "
-                f"{'is' if unlent <= 1 else 'are'} neither allocated nor shared, so no job can use "
-                f"{'it' if unlent <= 1 else 'them'}",
-                _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
+                f"{'is' if unlent <= 1 else 'are'} {why}",
+                _lending(context, quota, is_shared=is_shared, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
 
@@ -534,15 +540,23 @@ def _unlent(quota: TypeQuota) -> Amount:
     return max(min(quota.unallocated, maximum - sum(share.reserved + share.elastic for share in quota.teams)), 0)
 
 
-def _lending(context: Context, *, by_a_pool: bool) -> str:
+def _lending(context: Context, quota: TypeQuota, *, is_shared: bool, by_a_pool: bool) -> str:
     """Return how to make unallocated capacity useful; by_a_pool: a shared pool would take all of it."""
+    if not quota.borrowers:
+        shared = "add sharedPool, or set idleResourceSharing" if by_a_pool else "set idleResourceSharing"
+        return let_borrow([quota.instance_type]) + ("." if is_shared else f", and share them: {shared}.")
     policy = "governance.clusterPolicy" if len(context.policy_path) > 1 else "the organization's clusterPolicy"
     lent = f"set `idleResourceSharing: Enabled` in {policy}"
     pool = "sharedPool: {}" if SharedPool().name not in context.team_paths else "sharedPool: {name: pool}"
-    alternatives = f"add `{pool}`, or {lent}" if by_a_pool else lent
-    if any(team.borrows for team in context.plan.teams):
-        return f"Allocate them, {alternatives}." if by_a_pool else f"Allocate them, or {alternatives}."
-    return f"Allocate them. Or let a team borrow (strategy LendAndBorrow), and {alternatives}."
+    return f"Allocate them, {f'add `{pool}`, ' if by_a_pool else ''}or {lent}."
+
+
+def let_borrow(instance_types: Sequence[str]) -> str:
+    """Return what makes unallocated instances useful that no team can borrow."""
+    return (
+        "Allocate them, or remove the instances. Or let a team borrow them (strategy LendAndBorrow, with "
+        f"absoluteBorrowLimits for {listing(instance_types)} instead of borrowLimit)"
+    )
 
 
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:

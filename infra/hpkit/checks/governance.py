@@ -6,6 +6,7 @@ from itertools import groupby
 
 from hpkit.catalog import TASK_GOVERNANCE, find_region, instance_types, is_older, regions
 from hpkit.catalog import limit as limit_of
+from hpkit.checks.capacity import let_borrow
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.models.governance import ClusterPolicy, QuotaAmount, Sharing
 from hpkit.config.reading.document import Path
@@ -462,13 +463,22 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     if governance is None or governance.shared_pool is None or not context.plan.teams:
         return
-    strategies = {team.name: team.spec.sharing.strategy for team in context.plan.teams if not team.is_shared_pool}
-    if strategies and not any(team.borrows for team in context.plan.teams):
+    strategies = {
+        team.name: team.spec.sharing.strategy if team.spec.activation_state == "Enabled" else "paused"
+        for team in context.plan.teams
+        if not team.is_shared_pool
+    }
+    held = {each.instance_type for team in context.plan.teams if team.is_shared_pool for each in team.quota_resources}
+    unusable = [each.instance_type for each in context.quotas if each.instance_type in held and not each.borrowers]
+    if strategies and (unusable or not any(team.borrows for team in context.plan.teams)):
+        what = f"{listing(unusable)} " if unusable else ""
         yield Issue(
             (*context.path, "governance", "sharedPool"),
-            f"no team of `{context.environment}` can borrow from the shared pool `{governance.shared_pool.name}` "
+            f"no team of `{context.environment}` can borrow {what}from the shared pool `{governance.shared_pool.name}` "
             f"({listing([f'{name} {strategy}' for name, strategy in sorted(strategies.items())])})",
-            "Set the strategy of a team to LendAndBorrow, or remove sharedPool.",
+            f"{let_borrow(unusable)}."
+            if unusable
+            else "Set the strategy of a team to LendAndBorrow, or remove sharedPool.",
         )
 
 

@@ -409,7 +409,8 @@ class TypeQuota:
     """One instance type: capacity and every team's part. unallocated is never below zero.
 
     reserved_together: what all teams reserve, by the resource that they reserve most of. Teams whose largest parts are
-    of unlike resources reserve less together than the sum of their parts.
+    of unlike resources reserve less together than the sum of their parts. borrowers: the teams that can borrow
+    unallocated instances, if these are shared.
     """
 
     instance_type: str
@@ -417,6 +418,7 @@ class TypeQuota:
     teams: tuple[TeamShare, ...]
     unallocated: Amount
     reserved_together: Amount = 0
+    borrowers: tuple[str, ...] = ()
 
 
 def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount, instance: InstanceType | None) -> Amount:
@@ -424,7 +426,7 @@ def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount, instance: In
 
     An absolute limit replaces the percentage for its type; without a limit, the service uses 50%. A limit of vCPUs or
     memory alone allows no accelerators (AWS's API reference, ComputeQuotaResourceConfig), so no part of an instance
-    that has them.
+    that has them. The same applies to a percentage that is less than one accelerator, if it isn't of MIG partitions.
     """
     if not team.borrows:
         return 0
@@ -434,6 +436,9 @@ def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount, instance: In
             absolute = tuple(each for each in absolute if each.count or each.accelerators or each.partition)
         return _together(absolute, instance)
     limit = Fraction(quota) * borrow_percent(team) / 100
+    has_partitions = any(each.partition for each in team.quota_resources if each.instance_type == instance_type)
+    if instance is not None and instance.accelerators and limit * instance.accelerators < 1 and not has_partitions:
+        return 0
     return limit.numerator if limit.denominator == 1 else limit
 
 
@@ -524,11 +529,13 @@ def _type_quota(
     for amounts in lent.values():
         for profile, lendable_amount in amounts.items():
             pool[profile] += lendable_amount
-    shares = []
+    shares, borrowers = [], []
     for team in sorted(quota_resources):
         limit = borrow_limit(teams[team], name, quota[team], instance)
         limits = teams[team].absolute_borrow_limits.get(name) or quota_resources[team]
         profiles = {_profile(each) for each in limits}
+        if limit > 0 and None in profiles and teams[team].spec.activation_state == "Enabled":
+            borrowers.append(team)
         shares.append(
             TeamShare(
                 team=team,
@@ -540,7 +547,7 @@ def _type_quota(
             )
         )
     together = _together([each for own in quota_resources.values() for each in own if not each.elastic], instance)
-    return TypeQuota(name, capacity, tuple(shares), unallocated, together)
+    return TypeQuota(name, capacity, tuple(shares), unallocated, together, tuple(borrowers))
 
 
 def _profile(quota_resource: QuotaResource) -> str | None:
