@@ -333,8 +333,7 @@ def _scripts(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "lifecycleScript"),
                     f"every new node of group `{group.name}` runs the current content of {uri} as root, so anyone who "
-                    "can "
-                    f"write to the bucket {bucket} controls these nodes",
+                    f"can write to the bucket {bucket} controls these nodes",
                     "Set `lifecycleScriptSha256` to the SHA-256 of the files in its folder. Nodes then run only this "
                     "version.",
                 )
@@ -348,8 +347,7 @@ def _need_a_script(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),
                     f"group `{group.name}` has a digest, but lifecycleScript is {uri}; nodes only verify scripts that "
-                    "they "
-                    "download from S3",
+                    "they download from S3",
                     "Set `lifecycleScript` to an s3:// URI. Or remove the digest, because hpkit's own script "
                     "needs none.",
                 )

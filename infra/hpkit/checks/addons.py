@@ -152,8 +152,7 @@ def _has_rights(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "addons", addon.name),
             f"add-on `{addon.name}` has no AWS permissions: its pods have no role, and the role of HyperPod's nodes "
-            "doesn't "
-            "cover it",
+            "doesn't cover it",
             f"Set `role` to a role for EKS Pod Identity with permissions on {ROLE_BY_USER[addon.name]}. If you grant "
             "them another way, add `podIdentity: false`.",
         )

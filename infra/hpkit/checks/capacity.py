@@ -44,18 +44,14 @@ _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 def _resources_by_type(context: Context) -> _QuotaResources:
     quota_resources: _QuotaResources = {}
     for team in context.plan.teams:
-        for quota_resource in team.quota_resources:
-            quota_resources.setdefault(quota_resource.instance_type, []).append((team.name, quota_resource))
+        for each in team.quota_resources:
+            quota_resources.setdefault(each.instance_type, []).append((team.name, each))
     return quota_resources
 
 
 def _last_path(quota_resources: list[tuple[str, QuotaResource]]) -> tuple[str | int, ...]:
-    written = [quota_resource for _, quota_resource in quota_resources if quota_resource.path]
-    largest = max(
-        written,
-        key=lambda quota_resource: (quota_resource.count or 0, tuple(str(step) for step in quota_resource.path)),
-    )
-    return largest.path
+    written = [each for _, each in quota_resources if each.path]
+    return max(written, key=lambda each: (each.count or 0, tuple(map(str, each.path)))).path
 
 
 def excess(
@@ -107,26 +103,21 @@ def _overruns(
         return [Overrun("instances", needed, instances)]
     if instance is None:
         return []
-    exceeded = overruns(
-        reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance
-    )
+    exceeded = overruns(reserve((each, instance) for _, each in quota_resources), instances, instance)
     has_slices = any(quota_resource.partition for _, quota_resource in quota_resources)
     return [each for each in exceeded if has_slices or each.dimension != "MIG slices"]
 
 
 def _contributors(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> str:
     """List each team's reservation in the units of the file, the largest first."""
-    only_counts = all(quota_resource.count is not None for _, quota_resource in quota_resources)
     own: dict[str, list[QuotaResource]] = {}
     for team, quota_resource in quota_resources:
         own.setdefault(team, []).append(quota_resource)
     sizes = {team: _wanted([(team, row) for row in rows], instance) for team, rows in own.items()}
-    ranked = sorted(own, key=lambda team: (-sizes[team], team))
-    if only_counts:
-        return listing([f"{team} {amount(sizes[team])}" for team in ranked if sizes[team]])
-    return listing(
-        [f"{team} {' + '.join(sorted(filter(None, map(_stated, own[team]))))}" for team in ranked if sizes[team]]
-    )
+    ranked = sorted((team for team in own if sizes[team]), key=lambda team: (-sizes[team], team))
+    if all(each.count is not None for _, each in quota_resources):
+        return listing([f"{team} {amount(sizes[team])}" for team in ranked])
+    return listing([f"{team} {' + '.join(sorted(filter(None, map(_stated, own[team]))))}" for team in ranked])
 
 
 def _stated(quota_resource: QuotaResource) -> str:
@@ -178,13 +169,9 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         raised = ""
         if len(pools) == 1 and instance is not None and enough is not None:
             needed = limits_of(instance, (pool_instances(pools[0].limits, instance) or 0) + enough - instances)
-            raised = listing(
-                [
-                    f"`{key}: {needed[key]}`"
-                    for key, limit in pools[0].limits.items()
-                    if key in needed and quantity(limit) < quantity(needed[key])
-                ]
-            )
+            own = pools[0].limits
+            short = [key for key in own if key in needed and quantity(own[key]) < quantity(needed[key])]
+            raised = listing([f"`{key}: {needed[key]}`" for key in short])
         names = listing([f"`{pool.name}`" for pool in pools])
         limits = f"limits of {'NodePool' if len(pools) == 1 else 'NodePools'} {names}"
         return f"{lower}, or raise {limits}{f' to {raised}' if raised else ''}."
@@ -244,11 +231,10 @@ def _enough(
     """Return the least number of instances that quota fits, None for none; elastic: whose shares grow with them."""
     grows = [row.share for _, row in quota_resources if row.share is not None and row.elastic == elastic]
     share = sum(grows, Fraction(0))
-    fixed = math.ceil(
-        _wanted([(team, row) for team, row in quota_resources if row.share is None or row.elastic != elastic], instance)
-    )
     if share >= 1:
         return None
+    others = [(team, row) for team, row in quota_resources if row.share is None or row.elastic != elastic]
+    fixed = math.ceil(_wanted(others, instance))
     return max(instances + 1, (fixed - 1) // (1 - share) + 1)
 
 
@@ -359,10 +345,7 @@ def _pools_together(context: Context) -> Iterator[Issue]:
             or not any(quota_resource.elastic for _, quota_resource in quota_resources)
         ):
             continue
-        reserved, unit = (
-            reserve((quota_resource, instance) for _, quota_resource in quota_resources),
-            dimensions_of(instance),
-        )
+        reserved, unit = reserve((each, instance) for _, each in quota_resources), dimensions_of(instance)
         for resource, index in (("cpu", 2), ("memory", 3), (instance.accelerator_resource, 1)):
             used, one = reserved[index], unit[index]
             if resource and used is not None and one is not None and used > one * capacity.permanent:
@@ -502,15 +485,10 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     if governance is None or policy is None:
         return
     is_shared = policy.idle_resource_sharing == "Enabled"
-    quota_types = {
-        quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
-    }
+    quota_types = {each.instance_type for team in context.plan.teams for each in team.quota_resources}
     lent = {
-        unallocated_resource.instance_type: as_instances(
-            unallocated_resource, context.instances.get(unallocated_resource.instance_type)
-        )
-        or 0
-        for unallocated_resource in unallocated(context.plan.teams, context.plan.capacity, context.instances)
+        each.instance_type: as_instances(each, context.instances.get(each.instance_type)) or 0
+        for each in unallocated(context.plan.teams, context.plan.capacity, context.instances)
     }
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
@@ -519,15 +497,13 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         unlent = _unlent(quota)
         if unlent > 0 and for_tasks and not (is_shared and (quota.borrowers or not context.plan.teams)):
             them = "it" if unlent <= 1 else "them"
-            why = (
-                f"not allocated, and no team can borrow {them}"
-                if is_shared
-                else f"neither allocated nor shared, so no job can use {them}"
-            )
+            why = "neither allocated nor shared, so no job can use"
+            if is_shared:
+                why = "not allocated, and no team can borrow"
             yield Issue(
                 (*context.path, "governance"),
                 f"{amount(unlent)} of {quota.capacity.permanent} × {quota.instance_type} "
-                f"{'is' if unlent <= 1 else 'are'} {why}",
+                f"{'is' if unlent <= 1 else 'are'} {why} {them}",
                 _lending(context, quota, is_shared=is_shared, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
@@ -734,8 +710,8 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
                 why = f"team `{team.name}` has quota for 0 × {resource.instance_type}"
             yield Issue(
                 resource.path,
-                f"{why}. The borrow limit of team `{team.name}` is a percentage of its quota, so it can't borrow "
-                "either",
+                f"{why}. The borrow limit of team `{team.name}` is a percentage of its quota, so it "
+                "can't borrow either",
                 "Set the amount that the team needs, add a limit to sharing.absoluteBorrowLimits (no quota "
                 "required), or remove the entry.",
             )

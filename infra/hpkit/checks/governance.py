@@ -80,11 +80,9 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "borrowLimit"),
                 f"borrowLimit is {limit}%; it must be 1–{_DOCUMENTED_BORROW_LIMIT}",
-                (
-                    f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits."
-                    if limit > most
-                    else "To turn off borrowing, remove borrowLimit and set the strategy to Lend."
-                ),
+                f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits."
+                if limit > most
+                else "To turn off borrowing, remove borrowLimit and set the strategy to Lend.",
             )
 
 
@@ -160,8 +158,7 @@ def _team_names(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"the team name `{name}` {problem}; `hyperpod-ns-{name}-localqueue` must be a label value of at most "
-                "63 "
-                "characters",
+                "63 characters",
                 (f"Use `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
@@ -219,8 +216,7 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
                     f"the priority class name has {len(priority_class.name)} characters; the label value "
-                    "`NAME-priority` of "
-                    f"jobs can have at most {_MOST_LABEL_VALUE}",
+                    f"`NAME-priority` of jobs can have at most {_MOST_LABEL_VALUE}",
                     f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
             elif priority_class.name.endswith("-priority"):
@@ -463,11 +459,9 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     if governance is None or governance.shared_pool is None or not context.plan.teams:
         return
-    strategies = {
-        team.name: team.spec.sharing.strategy if team.spec.activation_state == "Enabled" else "paused"
-        for team in context.plan.teams
-        if not team.is_shared_pool
-    }
+    teams = [team for team in context.plan.teams if not team.is_shared_pool]
+    strategies: dict[str, str] = {team.name: team.spec.sharing.strategy for team in teams}
+    strategies.update({team.name: "paused" for team in teams if team.spec.activation_state == "Disabled"})
     held = {each.instance_type for team in context.plan.teams if team.is_shared_pool for each in team.quota_resources}
     unusable = [each.instance_type for each in context.quotas if each.instance_type in held and not each.borrowers]
     if strategies and (unusable or not any(team.borrows for team in context.plan.teams)):

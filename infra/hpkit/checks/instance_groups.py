@@ -66,8 +66,7 @@ def _override(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"availabilityZone of group `{group.name}` is {group.availability_zone}, but its overrideVpcConfig "
-                "names "
-                f"{listing(elsewhere)}",
+                f"names {listing(elsewhere)}",
                 "Remove availabilityZone: with overrideVpcConfig, it's only for subnets that the network doesn't list.",
             )
 
@@ -234,8 +233,7 @@ def _threads_unknown(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "instanceType" if group.instance_type else "instanceTypes"),
                 f"group `{group.name}` doesn't set threadsPerCore, whose default AWS doesn't document, and quotas "
-                "count "
-                f"vCPUs of {name} ({', '.join(sorted(counted[name]))}); with 1, half of them exist",
+                f"count vCPUs of {name} ({', '.join(sorted(counted[name]))}); with 1, half of them exist",
                 f"Set `threadsPerCore: {_MULTITHREADED}`. If the group exists, set what `aws sagemaker "
                 "describe-cluster` reports.",
             )
@@ -397,8 +395,7 @@ def _deep_checks(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "deepHealthChecks"),
                 f"group `{group.name}` has deep health checks, which test GPUs, Trainium, and EFA; {listing(plain)} "
-                "has "
-                "neither GPUs nor Trainium",
+                "has neither GPUs nor Trainium",
                 "Remove deepHealthChecks.",
             )
         elif between_nodes and without_efa:
@@ -420,8 +417,7 @@ def _interfaces(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "networkInterface"),
                 f"group `{group.name}` has a network interface of type {interface.interface_type}, and EC2 has no EFA "
-                "for "
-                f"{listing(without_efa)}",
+                f"for {listing(without_efa)}",
                 "Remove networkInterface, or use instance types with EFA.",
             )
 
@@ -484,8 +480,7 @@ def _one_zone(context: Context) -> Iterator[Issue]:
         yield Issue(
             context.group_paths[group.spec.name],
             f"group `{group.spec.name}` spans {listing(list(group.zones))}: its {group.spec.instance_count} instances "
-            "can be "
-            "in different zones, where distributed work is slower and its traffic is billed",
+            "can be in different zones, where distributed work is slower and its traffic is billed",
             f"Add `availabilityZone: {group.zones[0]}`, or create one group per zone.",
         )
 

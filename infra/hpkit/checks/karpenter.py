@@ -125,8 +125,7 @@ def _one_zone(context: Context) -> Iterator[Issue]:
             yield Issue(
                 context.group_paths[group.spec.name],
                 f"group `{group.spec.name}` spans the zones {listing(list(group.zones))}; a group of a NodeClass must "
-                "be in "
-                "one zone",
+                "be in one zone",
                 "Set availabilityZone, and create one group per zone.",
             )
 
@@ -373,8 +372,7 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "requests"),
                 f"a placeholder pod of NodePool `{pool.spec.name}` requests {requests_text}, which none of its types "
-                "can provide "
-                f"({listing(sorted(pods))})",
+                f"can provide ({listing(sorted(pods))})",
                 "Request at most what one node provides, less what the system needs.",
             )
             continue
@@ -497,8 +495,7 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*place, key),
                     f"a budget of NodePool `{pool.name}` has the {key} `{budget.schedule or budget.duration}` but no "
-                    f"{other}; "
-                    "Karpenter's API requires both or neither",
+                    f"{other}; Karpenter's API requires both or neither",
                     f"Set `{example}`, or another {other}. Or remove {key}, and the budget always applies.",
                 )
             texts = (budget.schedule or "").split()
@@ -510,8 +507,7 @@ def _schedules(context: Context) -> Iterator[Issue]:
                     (*place, "schedule"),
                     f"a budget of NodePool `{pool.name}` has `{text}` for {field}; valid values are "
                     f"{least}–{most}{names_text}. "
-                    "With "
-                    "this schedule, Karpenter disrupts no node",
+                    "With this schedule, Karpenter disrupts no node",
                     "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
                 )
             elif len(texts) == len(_FIELDS) and texts[4] in ("*", "?") and no_such_day(texts[2], texts[3]):
@@ -553,16 +549,14 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "expireAfter"),
                 f"nodes of NodePool `{pool.name}` expire after {pool.expire_after}, so Karpenter would replace each "
-                "node "
-                "immediately",
+                "node immediately",
                 "Use `Never`, or a duration such as 720h.",
             )
         elif pool.expire_after != "Never" and seconds_in(pool.expire_after) < _TO_COME:
             yield Issue(
                 (*path, "expireAfter"),
                 f"nodes of NodePool `{pool.name}` expire after {pool.expire_after}, but take minutes to start, so "
-                "Karpenter "
-                "would replace them before they do any work",
+                "Karpenter would replace them before they do any work",
                 "Use `Never`, or a duration such as 720h.",
                 "warning",
             )

@@ -442,8 +442,7 @@ def _docker(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{range_name} is {network}, but SageMaker AI and Docker use {_DOCKER} on their machines, which then "
-                "can't "
-                "reach these addresses",
+                "can't reach these addresses",
                 f"Choose a private range outside {_DOCKER}.",
             )
 

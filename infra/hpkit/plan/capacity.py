@@ -167,15 +167,9 @@ def usage(quota_resource: QuotaResource, instance: InstanceType) -> Usage:
         if vcpu is None and memory is None:
             return Usage((0, 0, 0, 0, 0))
         ratio = _ratio(vcpu, instance.vcpu) if vcpu is not None else _ratio(memory, instance.memory_gib)
-    return Usage(
-        (
-            0,
-            accelerators,
-            vcpu if vcpu is not None else _times(instance.vcpu, ratio),
-            memory if memory is not None else _times(instance.memory_gib, ratio),
-            slices,
-        )
-    )
+    all_vcpu = vcpu if vcpu is not None else _times(instance.vcpu, ratio)
+    all_memory = memory if memory is not None else _times(instance.memory_gib, ratio)
+    return Usage((0, accelerators, all_vcpu, all_memory, slices))
 
 
 def _accelerator_part(
@@ -197,12 +191,8 @@ def _accelerator_part(
         names = ", ".join(known.name for known in instance.mig_profiles) or "no MIG profile"
         return None, 0, 0, f"{quota_resource.partition.type} of {quota_resource.instance_type}, which has {names}"
     accelerators = Fraction(quota_resource.partition.count, profile.max_per_accelerator)
-    return (
-        _ratio(accelerators, instance.accelerators),
-        accelerators,
-        profile.slices * quota_resource.partition.count,
-        None,
-    )
+    slices = profile.slices * quota_resource.partition.count
+    return _ratio(accelerators, instance.accelerators), accelerators, slices, None
 
 
 def _ratio(asked: Amount | None, total: int | None) -> Fraction | None:
@@ -497,10 +487,8 @@ def quota_table(
     """
     quota_resources: dict[str, dict[str, list[QuotaResource]]] = {name: {} for name in capacity}
     for team in teams:
-        for quota_resource in team.quota_resources:
-            quota_resources.setdefault(quota_resource.instance_type, {}).setdefault(team.name, []).append(
-                quota_resource
-            )
+        for each in team.quota_resources:
+            quota_resources.setdefault(each.instance_type, {}).setdefault(team.name, []).append(each)
         for name in team.absolute_borrow_limits:
             quota_resources.setdefault(name, {}).setdefault(team.name, [])
     by_name = {team.name: team for team in teams}
@@ -536,16 +524,8 @@ def _type_quota(
         profiles = {_profile(each) for each in limits}
         if limit > 0 and None in profiles and teams[team].spec.activation_state == "Enabled":
             borrowers.append(team)
-        shares.append(
-            TeamShare(
-                team=team,
-                reserved=static[team],
-                elastic=elastic[team],
-                borrow_limit=limit,
-                borrowable=min(limit, sum((pool[each] - lent[team].get(each, 0) for each in profiles), start=0)),
-                lendable=lendable[team],
-            )
-        )
+        borrowable = min(limit, sum((pool[each] - lent[team].get(each, 0) for each in profiles), start=0))
+        shares.append(TeamShare(team, static[team], elastic[team], limit, borrowable, lendable[team]))
     together = _together([each for own in quota_resources.values() for each in own if not each.elastic], instance)
     return TypeQuota(name, capacity, tuple(shares), unallocated, together, tuple(borrowers))
 
@@ -578,11 +558,7 @@ def _together(quota_resources: Sequence[QuotaResource], instance: InstanceType |
 
 
 def _instances(quota_resources: Sequence[QuotaResource], instance: InstanceType | None, *, elastic: bool) -> Amount:
-    total: Amount = 0
-    for quota_resource in quota_resources:
-        if quota_resource.elastic is elastic:
-            total += as_instances(quota_resource, instance) or 0
-    return total
+    return sum(as_instances(each, instance) or 0 for each in quota_resources if each.elastic is elastic)
 
 
 def as_instances(quota_resource: QuotaResource, instance: InstanceType | None) -> Amount | None:

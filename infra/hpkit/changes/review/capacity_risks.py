@@ -51,12 +51,12 @@ def group_risks(before: Plan, after: Plan, rejected: Collection[str] = ()) -> It
     rejected: names of groups of which a guard already reports what HyperPod can't change.
     """
     new = {group.spec.name: group for group in after.own_groups}
+    counted = instances_of(before), instances_of(after)
     for group in before.own_groups:
         name = group.spec.name
         if name in new:
-            yield from _staying(
-                group, new[name], is_rejected=name in rejected, is_recounted=_recounted(group, before, after)
-            )
+            is_recounted = any(counted[0].get(kind) != counted[1].get(kind) for kind in group.spec.types)
+            yield from _staying(group, new[name], is_rejected=name in rejected, is_recounted=is_recounted)
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
             yield Risk("group-removed", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
@@ -79,12 +79,6 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
             else f"{name} is new: {count} × {instance_types}"
         )
         yield Risk("nodes-added", "ok", name, f"{how}, running at all times")
-
-
-def _recounted(group: _Group, before: Plan, after: Plan) -> bool:
-    """Return whether hpkit counts other vCPUs for one of a group's types after a change than before it."""
-    sides = [instances_of(plan) for plan in (before, after)]
-    return any(sides[0].get(kind) != sides[1].get(kind) for kind in group.spec.types)
 
 
 def _staying(old: _Group, new: _Group, *, is_rejected: bool, is_recounted: bool) -> Iterator[Risk]:

@@ -98,14 +98,8 @@ def _other_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
     for number in numbers:
         if found := _OTHER_SPACE.search(_line(lines, number)):
             mark = Mark(number, found.start(1) + 1)
-            return (
-                mark,
-                (
-                    "this line contains a special space (such as a no-break space from a web page), which YAML treats "
-                    "as a letter"
-                ),
-                "Replace it with an ordinary space.",
-            )
+            problem = "this line contains a special space (such as a no-break space from a web page), a letter to YAML"
+            return mark, problem, "Replace it with an ordinary space."
     return None
 
 
@@ -210,11 +204,8 @@ def _open_bracket(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> 
         return mark, *_opens_nothing(first)
     after = _LAST_WORD.search(line[:stop]) if first == ":" else _WORD.match(line, stop)
     if after and (mark.line == begun.line + 1 or after.start(1) > _indent(line)):
-        return (
-            Mark(mark.line, after.start(1) + 1),
-            f"a comma is missing before `{after[1]}`",
-            f"Add a comma before `{after[1]}`.",
-        )
+        start = Mark(mark.line, after.start(1) + 1)
+        return start, f"a comma is missing before `{after[1]}`", f"Add a comma before `{after[1]}`."
     last = next((each for each in range(mark.line - 1, begun.line, -1) if _line(lines, each).strip()), begun.line + 1)
     if _indent(line) > _indent(_line(lines, begun.line + 1)) and not line.lstrip().startswith("- "):
         end = Mark(last, len(_line(lines, last).rstrip()) + 1)
@@ -241,10 +232,8 @@ def _colon_in_value(value: str) -> tuple[str, str]:
 
 
 def _colon_after(word: str, after: str = "") -> tuple[str, str]:
-    problem = f"a colon is missing after `{word}`"
-    if after.lstrip().startswith("="):
-        return problem, "Replace the `=` after it with a colon and a space."
-    return problem, f"Add a colon after `{word}`."
+    replace = "Replace the `=` after it with a colon and a space." if after.lstrip()[:1] == "=" else ""
+    return f"a colon is missing after `{word}`", replace or f"Add a colon after `{word}`."
 
 
 def _no_colon(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> _Found | None:
