@@ -89,7 +89,7 @@ def test_without_fair_share_a_job_above_the_quota_waits_for_its_team_and_its_run
     # No node holds it, so it takes no quota from those behind it.
     world.create(of_class("fat", "pretraining", 1, 16))
     words = "it can never run: one of its pods requests 16 nvidia.com/gpu of ml.p5.48xlarge, but an instance provides 8"
-    eventually(lambda: "QuotaReserved" in world.jobs().named("fat")[0].conditions, "Kueue has tried it")
+    eventually(lambda: any("QuotaReserved" in each.conditions for each in world.jobs().named("fat")), "Kueue tries it")
     assert (world.reason("fat"), world.why("fat").remedies, world.why("fat").outlook) == (words, (), "")
     seen = world.jobs().observed
     high = of_class("high", "pretraining", 8)
