@@ -28,7 +28,7 @@ _MADE = re.compile(
 _OPERATIONS = ("CreateCluster", "UpdateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig")
 _OF_EVENTS = ("ClusterEventLevel", "ClusterStatus")
 _KEPT = ("min", "max", "pattern", "enum")
-_SETS = ("immutable", "sets", "present", "undisclosed")
+_SETS = ("immutable", "sets", "present", "silent", "undisclosed")
 
 
 def hyperpod_text() -> str:

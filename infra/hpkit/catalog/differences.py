@@ -81,7 +81,7 @@ def in_any_order(value: Any) -> Any:
 
 def _within(facts: TypeFacts, old: Any, new: Any, difference: Difference) -> Iterator[Difference]:
     # Most inputs of most resources are equal.
-    if old != new or has_unknown(new):
+    if difference.path not in facts.silent and (old != new or has_unknown(new)):
         yield from _differing(facts, old, new, difference)
 
 

@@ -30,6 +30,7 @@ class TypeFacts:
     - optional: omitting it is no difference.
     - undisclosed: the service has a default that it doesn't document, so setting it for the first time, or omitting it
       again, isn't known to be a difference.
+    - silent: kept in the state only, and never a difference.
     - present: only its presence counts, not its value.
     - sets: lists whose order has no meaning.
     - entries: lists whose entries are identified by that member.
@@ -44,6 +45,7 @@ class TypeFacts:
     grows: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     undisclosed: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +103,7 @@ def _hyperpod() -> Any:
 def type_facts(token: str) -> TypeFacts:
     """Return the facts of a type; empty facts if it isn't in the catalog."""
     facts = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
-    names = ("immutable", "kept", "grows", "optional", "undisclosed", "present", "sets")
+    names = ("immutable", "kept", "grows", "optional", "undisclosed", "silent", "present", "sets")
     sets = {key: frozenset(facts.get(key, ())) for key in names}
     return TypeFacts(
         **sets,

@@ -553,7 +553,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             beyond += above
             reachable |= bool(share.borrow_limit) and not above
             if above and team.spec.sharing.borrow_limit is not None:
-                fit = max(fit, int(team.spec.sharing.borrow_limit * share.borrowable / share.borrow_limit))
+                fit = max(fit, _percentage(team.spec.sharing.borrow_limit, share))
         # One percentage serves all types: it is too high only where no type can fill it.
         if beyond and (team.absolute_borrow_limits or not reachable):
             key = "absoluteBorrowLimits" if team.absolute_borrow_limits else "borrowLimit"
@@ -564,6 +564,13 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
                 f"{_lower_limit(context, team, fit)}, or let other teams lend more. Kueue accepts the limit, but the "
                 "excess has no effect, and jobs that rely on it wait forever.",
             )
+
+
+def _percentage(percentage: int, share: TeamShare) -> int:
+    """Return the lowest percentage that allows borrowing everything, if it's accepted, or else the next lower one."""
+    exact = Fraction(percentage) * Fraction(share.borrowable) / Fraction(share.borrow_limit)
+    limit = Fraction(share.borrow_limit) * math.ceil(exact) / percentage
+    return math.floor(exact) if _is_beyond(limit, share.borrowable, percent=True) else math.ceil(exact)
 
 
 def _lower_limit(context: Context, team: TeamPlan, fit: int) -> str:

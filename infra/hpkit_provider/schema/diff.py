@@ -11,23 +11,12 @@ __all__ = ["changes", "project", "same", "says_nothing"]
 
 def changes(spec: Field, old: Any, new: Any) -> list[PropertyChange]:
     """Return the differences; a different order is none if order has no meaning."""
-    return property_changes(differences(spec.facts, *_compared(spec, old, new)))
+    return property_changes(differences(spec.facts, old, new))
 
 
 def same(spec: Field, old: Any, new: Any) -> bool:
     """Return whether two values mean the same."""
-    return not any(differences(spec.facts, *_compared(spec, old, new)))
-
-
-def _compared(spec: Field, *sides: Any) -> list[Any]:
-    """Return both sides without properties that are only kept in the state, because the service never returns them."""
-    silent = {member.name for member in spec.members if member.silent}
-    return [
-        {name: value for name, value in side.items() if name not in silent}
-        if silent and isinstance(side, dict)
-        else side
-        for side in sides
-    ]
+    return not any(differences(spec.facts, old, new))
 
 
 def says_nothing(spec: Field, value: Any) -> bool:

@@ -55,6 +55,7 @@ class Field(Behavior):
             sets=frozenset(path for path, each in fields if each.identity == "*"),
             present=frozenset(path for path, each in fields if each.kind == "object" and not each.members),
             undisclosed=frozenset(path for path, each in fields if each.undisclosed),
+            silent=frozenset(path for path, each in fields if each.silent),
             entries={path: each.identity for path, each in fields if each.identity not in ("", "*")},
             defaults={path: each.default for path, each in fields if each.default is not None},
             deletes_first=True,

@@ -28,7 +28,6 @@ _SAID: Final = tuple(
         r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
             "quota", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
         ),
-        r"hyperpod\.Cluster \S* allow(Replace|DeleteInstanceGroups)": ("allowance",),
         r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
         # The admission limit follows from quota and borrow limit.
         r"kubernetes\.ResourceQuota (?P<subject>\S*) spec\.hard.*": (

@@ -83,6 +83,7 @@ _WORLD: Final = 2**24
 # Short phrases that mean yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
+_NEGATION: Final = re.compile(r"(no|don'?t|never|without|dis)", re.IGNORECASE)
 # Seconds per unit of time, by all names that people use.
 _SECONDS: Final[Mapping[str, Fraction]] = {
     name: Fraction(seconds)
@@ -306,6 +307,9 @@ def units(value: Any) -> tuple[str, ...]:
 
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
     names = {str(member): member for member in allowed}
+    if _NEGATION.match(str(value)):
+        # Otherwise, NoLend would mean Lend.
+        names = {name: member for name, member in names.items() if _NEGATION.match(name)} or names
     suggestion = _WORDS.get(str(value).lower())
     likely = near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
