@@ -55,6 +55,10 @@ class RecordedResource(Protocol):
         """Inputs whose changes replace it, in addition to those of its type."""
 
     @property
+    def replace_with(self) -> Sequence[str]:
+        """URNs of the resources whose replacement replaces it too."""
+
+    @property
     def delete_before_replace(self) -> bool | None:
         """Whether a replacement deletes it first; None leaves it to its plugin."""
 

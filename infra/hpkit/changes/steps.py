@@ -118,6 +118,8 @@ class _Run:
         causes = list(self._dependents.get(urn, ()))
         if new.provider in self._replaced or new.provider != old.provider:
             causes.append(Cause("", "", None, None, (new.provider,), replaces=True))
+        with_it = sorted(self._replaced & {*new.replace_with})
+        causes += [Cause("", "", None, None, (each,), replaces=True) for each in with_it]
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for difference in differences(facts_of(new), old.inputs, inputs):
@@ -165,8 +167,8 @@ class _Run:
                 for difference in differences(facts_of(resource), resource.inputs, stated)
                 if difference.replaces and difference.path in affected
             ]
-            if resource.provider in going and resource.custom:
-                causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))
+            with_it = {*resource.replace_with, *([resource.provider] if resource.custom else [])}
+            causes += [Cause("", "", None, None, (each,), replaces=True) for each in sorted(with_it & going)]
             if causes and dependent not in going:
                 going.add(dependent)
                 if dependent in self._new:

@@ -440,7 +440,9 @@ def _why(step: Step) -> str:
     why = [
         describe(cause)
         if not cause.because
-        else f"{place_text(cause.place) or 'its provider'} ({_names(cause.because)})"
+        else f"{place_text(cause.place)} ({_names(cause.because)})"
+        if cause.place
+        else f"with {_names(cause.because)}"
         for cause in deciding
     ]
     text = "; ".join(dict.fromkeys(why))

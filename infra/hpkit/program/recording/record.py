@@ -80,7 +80,7 @@ class RecordedResource:
     - uses: property → URNs of the resources whose outputs are in it.
     - deleted_with: URN of the resource whose deletion deletes it too.
     - ignore_changes: inputs that keep live values.
-    - replace_on_changes: inputs whose changes replace it.
+    - replace_on_changes: inputs whose changes replace it. replace_with: URNs of resources whose replacement does.
     - delete_before_replace: whether a replacement deletes it first; None leaves it to its plugin.
     - import_id: ID of the existing resource to import, "" for none.
     - version: of the plugin, "" for any.
@@ -104,6 +104,7 @@ class RecordedResource:
     version: str
     made: Mapping[str, Any]
     replace_on_changes: tuple[str, ...] = ()
+    replace_with: tuple[str, ...] = ()
     delete_before_replace: bool | None = None
 
 
@@ -272,6 +273,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
         import_id=request.importId,
         made={key: value for key, value in outputs.items() if key not in inputs},
         replace_on_changes=tuple(request.replaceOnChanges),
+        replace_with=tuple(request.replace_with),
         delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
     )
 

@@ -82,7 +82,8 @@ class Access(Component):
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
         """Let viewers read, and each team work in its namespace.
 
-        quotas: by team, because a quota creates the namespace.
+        quotas: by team, because a quota creates the namespace. What deletes the quota, even to create it again, may
+        delete the namespace with its contents, so these are created again too.
 
         A team without members isn't changed: its users have their permissions from elsewhere.
         """
@@ -100,7 +101,7 @@ class Access(Component):
         for team in teams:
             quota = quotas[team.name]
             inside = [self._level(team, quota), self._requests(team, quota), *self._most(team, quota)]
-            self._team(team, after=[quota, *inside, *bounds])
+            self._team(team, quota, after=[*inside, *bounds])
         administrators = self._plan.spec.eks.administrators
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
 
@@ -166,7 +167,7 @@ class Access(Component):
             team.name,
             "core/v1:NamespacePatch",
             metadata={"name": team.namespace, "labels": labels, "annotations": _FORCE},
-            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+            opts=self.child(after=[quota], provider=self._eks.kubernetes, replace_with=[quota]),
         )
 
     def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
@@ -177,7 +178,7 @@ class Access(Component):
             "core/v1:LimitRange",
             metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
             spec={"limits": [{"type": "Container", "defaultRequest": given, "min": least}]},
-            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+            opts=self.child(after=[quota], provider=self._eks.kubernetes, replace_with=[quota]),
         )
 
     def _most(self, team: TeamPlan, quota: pulumi.Resource) -> list[pulumi.Resource]:
@@ -197,7 +198,7 @@ class Access(Component):
                 "core/v1:ResourceQuota",
                 metadata={"name": _MOST, "namespace": team.namespace, "annotations": annotations},
                 spec={"hard": hard},
-                opts=self.child(after=[quota], provider=self._eks.kubernetes),
+                opts=self.child(after=[quota], provider=self._eks.kubernetes, replace_with=[quota]),
             )
         ]
 
@@ -226,8 +227,8 @@ class Access(Component):
             ),
         )
 
-    def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
-        inside = self.child(after=after, provider=self._eks.kubernetes)
+    def _team(self, team: TeamPlan, quota: pulumi.Resource, *, after: Sequence[pulumi.Resource]) -> None:
+        inside = self.child(after=[quota, *after], provider=self._eks.kubernetes, replace_with=[quota])
         metadata = {"name": TEAM_ROLE, "namespace": team.namespace}
         rules = team_rules(team.spec.workloads, ingress="Ingress" in self._limits.publish)
         KubernetesObject(team.name, f"{_RBAC}/v1:Role", metadata=metadata, rules=_rules(rules), opts=inside)

@@ -33,10 +33,14 @@ class Component(pulumi.ComponentResource):
         import_id: str | None = None,
         ignore_changes: list[str] | None = None,
         replace_on_changes: list[str] | None = None,
+        replace_with: Sequence[pulumi.Resource] = (),
         delete_before_replace: bool | None = None,
         custom_timeouts: pulumi.CustomTimeouts | None = None,
     ) -> pulumi.ResourceOptions:
-        """Return options of a resource inside this component that waits for others."""
+        """Return options of a resource inside this component that waits for others.
+
+        replace_with: resources whose replacement replaces it too.
+        """
         return pulumi.ResourceOptions(
             parent=self,
             depends_on=list(after),
@@ -45,6 +49,7 @@ class Component(pulumi.ComponentResource):
             import_=import_id,
             ignore_changes=ignore_changes,
             replace_on_changes=replace_on_changes,
+            replace_with=list(replace_with) or None,
             delete_before_replace=delete_before_replace,
             custom_timeouts=custom_timeouts,
         )

@@ -48,7 +48,7 @@ class TeamDisks(Component):
         super().__init__(name, opts=opts)
         # Kubernetes rejects changes to a volume's path and nodes. With another name, the new volume exists before the
         # claim is replaced, and the old one is deleted after its claim.
-        digest = hashlib.sha256(disk.model_dump_json().encode()).hexdigest()[:8]
+        settings = f"{disk.model_dump_json()}{plan.spec.cluster.name}"
         teams = [team for team in plan.teams if not team.is_shared_pool]
         KubernetesObject(
             "folders",
@@ -60,6 +60,8 @@ class TeamDisks(Component):
         )
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": LOCAL_CLAIM}
         for team in teams:
+            # With the quota, the claim is deleted, and no other claim can use the volume after it.
+            digest = hashlib.sha256(f"{settings}{team.quota_name}".encode()).hexdigest()[:8]
             volume = KubernetesObject(
                 f"local-{team.name}",
                 "core/v1:PersistentVolume",
@@ -85,7 +87,11 @@ class TeamDisks(Component):
                     "volumeName": volume.metadata["name"],
                     "resources": {"requests": _SIZE},
                 },
-                opts=self.child(after=[volume, quotas[team.name]], provider=eks.kubernetes),
+                opts=self.child(
+                    after=[volume, quotas[team.name]],
+                    provider=eks.kubernetes,
+                    replace_with=[volume, quotas[team.name]],
+                ),
             )
         self.register_outputs({"claims": [f"{team.namespace}/{LOCAL_CLAIM}" for team in teams]})
 

@@ -65,8 +65,9 @@ class TeamVolumes(Component):
             self._id, self._file_system = file_system.id, file_system
         whole = self._claim("root", _ROOT, _ROOT_NAMESPACE, folder="", claim=_ROOT, after=[storage_class])
         for team in teams:
+            quota = quotas[team.name]
             # The claim exists without the folder; pods with it start after the Job created the folder.
-            KubernetesObject(
+            directory = KubernetesObject(
                 f"directory-{team.name}",
                 "batch/v1:Job",
                 metadata={
@@ -77,7 +78,11 @@ class TeamVolumes(Component):
                 },
                 spec=_directory_job(folder_image(plan.spec), team.name),
                 opts=self.child(
-                    after=[whole], provider=eks.kubernetes, replace_on_changes=["spec"], delete_before_replace=True
+                    after=[whole, quota],
+                    provider=eks.kubernetes,
+                    replace_on_changes=["spec"],
+                    replace_with=[quota],
+                    delete_before_replace=True,
                 ),
             )
             self._claim(
@@ -86,13 +91,25 @@ class TeamVolumes(Component):
                 team.namespace,
                 folder=f"/{FOLDER}/{team.name}",
                 claim=CLAIM,
-                # The team's quota creates the namespace.
-                after=[storage_class, quotas[team.name]],
+                after=[storage_class],
+                # The quota creates the namespace. With the quota, the claim is deleted, and no other claim can use the
+                # volume after it. The volume is deleted after the claim, so with the Job, which is deleted later.
+                quota=[quota],
+                last=[directory],
             )
         self.register_outputs({"claims": [f"{team.namespace}/{CLAIM}" for team in teams]})
 
     def _claim(
-        self, name: str, volume_name: str, namespace: str, *, folder: str, claim: str, after: Sequence[pulumi.Resource]
+        self,
+        name: str,
+        volume_name: str,
+        namespace: str,
+        *,
+        folder: str,
+        claim: str,
+        after: Sequence[pulumi.Resource],
+        quota: Sequence[pulumi.Resource] = (),
+        last: Sequence[pulumi.Resource] = (),
     ) -> pulumi.Resource:
         """Return a claim in a namespace on a folder of the file system, with the volume that no other claim takes.
 
@@ -128,7 +145,7 @@ class TeamVolumes(Component):
                     },
                 },
             },
-            opts=self.child(after=after[:1], provider=self._eks.kubernetes),
+            opts=self.child(after=[*after, *last], provider=self._eks.kubernetes, replace_with=last),
         )
         return KubernetesObject(
             name,
@@ -137,12 +154,11 @@ class TeamVolumes(Component):
             spec={
                 "accessModes": list(_ACCESS_MODES),
                 "storageClassName": STORAGE_CLASS,
-                # A claim holds a volume that is replaced, such as for another file system, so the claim is deleted
-                # first.
                 "volumeName": volume.metadata["name"],
                 "resources": {"requests": _REQUEST},
             },
-            opts=self.child(after=[volume, *after[1:]], provider=self._eks.kubernetes),
+            # A claim holds a volume that is replaced, such as for another file system, so the claim is deleted first.
+            opts=self.child(after=[volume, *quota], provider=self._eks.kubernetes, replace_with=[volume, *quota]),
         )
 
 
