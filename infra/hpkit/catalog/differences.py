@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hpkit.catalog.resource_types import TypeFacts
 
-__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown", "in_any_order", "in_use"]
+__all__ = ["UNKNOWN", "Difference", "adds_subnets", "differences", "has_unknown", "in_any_order", "in_use"]
 
 
 class _Unknown:
@@ -63,6 +63,12 @@ def in_use(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
         for other, taken in old.items():
             if old.get(zone) != cidr and IPv4Network(cidr).overlaps(IPv4Network(taken)):
                 yield f"nodeCidr {cidr} of {zone} overlaps {taken} of {other}"
+
+
+def adds_subnets(old: Any, new: Any) -> bool:
+    """Return whether subnets are only added; existing instance groups keep theirs, because the API can't add any."""
+    lists = isinstance(old, list | tuple) and isinstance(new, list | tuple)
+    return lists and len(new) > len(old) and all(subnet in new for subnet in old)
 
 
 def has_unknown(value: Any) -> bool:

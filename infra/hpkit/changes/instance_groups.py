@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.catalog import frozen_of_groups, has_unknown, in_any_order, other_volume_keys, sticky_of_groups, type_facts
+from hpkit.catalog.differences import adds_subnets
 from hpkit.changes.compare import Recorded, RecordedResource, with_unknown
 from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
 from hpkit.changes.steps import Step, root_causes
@@ -125,8 +126,8 @@ def _unchangeable(
     name = new["instanceGroupName"]
     for member in frozen_of_groups():
         was, now = old.get(member), with_unknown(new.get(member), replaced)
-        if member == "overrideVpcConfig":
-            now = _without_added_subnets(was, now)
+        if was and now and member == "overrideVpcConfig" and adds_subnets(was["subnets"], now["subnets"]):
+            now = {**now, "subnets": was["subnets"]}
         undisclosed = f"instanceGroups.{member}" in type_facts("hyperpod:index:Cluster").undisclosed
         if undisclosed and None in (was, now):
             continue
@@ -167,15 +168,6 @@ def _zones(side: Recorded, name: str) -> str:
 
 def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:
     return [step for mark, step in replaced.items() if has_unknown(with_unknown(value, [mark]))]
-
-
-def _without_added_subnets(was: Any, now: Any) -> Any:
-    """Return the network without added subnets, because existing groups keep theirs."""
-    if not isinstance(was, Mapping) or not isinstance(now, Mapping):
-        return now
-    old, new = was.get("subnets", []), now.get("subnets", [])
-    added = len(new) > len(old) and all(subnet in new for subnet in old)
-    return {**now, "subnets": old} if added else now
 
 
 def _text(member: str, value: Any) -> str:

@@ -105,7 +105,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         }
         for team in plan.teams
     }
-    topology = str(plan.topology_aware_scheduling) if plan.manages_topology else None
+    topology = ("Enabled" if plan.topology_aware_scheduling else "Disabled") if plan.manages_topology else None
     return {
         "environment": environment,
         "clusterPolicy": policy,

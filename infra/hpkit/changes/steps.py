@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hpkit.catalog import UNKNOWN, differences, has_unknown
+from hpkit.catalog.differences import adds_subnets
 from hpkit.changes.compare import Recorded, RecordedResource, deletes_first, facts_of, with_unknown
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
 _HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
+# An existing group's subnets.
+_KEPT: Final = "nstanceGroups.overrideVpcConfig.subnets"
 Resources = Mapping[str, RecordedResource]
 
 
@@ -123,6 +126,8 @@ class _Run:
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for difference in differences(facts_of(new), old.inputs, inputs):
+            if difference.path.endswith(_KEPT) and adds_subnets(difference.before, difference.after):
+                continue
             name = difference.path.partition(".")[0].partition("[")[0]
             used = new.uses.get(name, frozenset()) if has_unknown(difference.after) else frozenset()
             because = tuple(sorted(used & away))

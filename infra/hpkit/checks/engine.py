@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing, plural
 
-__all__ = ["RULES", "check", "fold", "rule_by_id"]
+__all__ = ["RULES", "check", "fold", "rule_by_id", "unevaluated"]
 
 _BY_SUBJECT = (
     access, addons, allowances, capacity, cluster, config_file, dependencies, eks, governance, instance_groups,
@@ -52,8 +52,11 @@ _OF_CREATION = frozenset(
 _AFTER_EKS002 = ("EKS004", "STO009")
 # Rules that report a missing key of a part; an unknown key in the same part (CFG001) is probably that one.
 _AFTER_CFG001 = ("ACC004", "ACC013", "CLU006", "GOV003", "TEA001")
-# Rules about teams, quota and capacity.
-_WITH_SUMS = ("CAP", "CFG004", "CLU003", "CLU006", "GOV", "KAR")
+# Rules about the file's format, and about teams, quota and capacity. Their errors make the sums of quota uncertain, so
+# that findings about them can be consequences.
+_WITH_SUMS = (
+    *("CFG001", "CFG002", "CFG003", "CFG004", "CFG005", "CFG014"), *("CAP", "CLU003", "CLU006", "GOV", "KAR"),
+)  # fmt: skip
 _BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -82,13 +85,8 @@ def check(
     issues = {_key(placed): placed for placed in map(PlacedIssue.of_problem, parsed.problems)}
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
-        around = {problem.path[:-1] for problem in parsed.problems if problem.rule == "CFG001"}
-        empty = {problem.path for problem in parsed.problems if problem.rule == "CFG013"}
         for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
-            if placed.rule == "ACC004" and (*placed.issue.path, "account") in empty:
-                continue
-            if placed.rule not in _AFTER_CFG001 or placed.issue.path not in around:
-                issues.setdefault(_key(placed), placed)
+            issues.setdefault(_key(placed), placed)
     shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
     document = parsed.document
     findings = _by_place(shown, document, file) if by_place else (_finding(each, document, file) for each in shown)
@@ -149,7 +147,6 @@ def _found(
     today: datetime.date,
     policies: Mapping[str, Any],
 ) -> Iterable[PlacedIssue]:
-    # Which of two environments with one name, or of two values of a key, is meant is unknown.
     unclear = {each.path[1] for each in parsed.problems if each.rule == "CFG004" and 2 <= len(each.path) <= 3}
     for environment in sorted(plans.keys() - unclear):
         context = Context(organization, environment, plans[environment], today, is_whole=not parsed.unread)
@@ -161,25 +158,45 @@ def _found(
             for issue in check(context)
         ]
         found = list(waivers.apply(context, issues, _BY_ID, parsed.document, today, policies))
-        is_offered = all(placed.rule != "EKS002" for placed in found)
-        limits = {placed.issue.path for placed in found if placed.rule == "GOV002"}
-        is_read = all(problem.severity != "error" for problem in parsed.problems)
-        has_sums = is_read and not any(map(_changes_sums, found))
-        # The subject of a waiver might appear once the errors are fixed.
-        has_errors = not is_read or any(map(_is_error, found))
+        issues = [*map(PlacedIssue.of_problem, parsed.problems), *found]
+        paths = [format_path(placed.issue.path, parsed.document.data) for placed in issues]
+        skips = unevaluated((placed.rule, path, _is_error(placed)) for placed, path in zip(issues, paths, strict=True))
         yield from (
             placed
-            for placed in found
-            if (is_offered or placed.rule not in _AFTER_EKS002)
-            and (has_sums or placed.rule not in OF_SUMS)
-            and not (placed.rule == "CAP006" and placed.issue.path in limits)
-            and not (placed.rule == "WAI002" and has_errors)
+            for placed, path in zip(found, paths[len(parsed.problems) :], strict=True)
+            if not skips(placed.rule, path)
         )
 
 
-def _changes_sums(placed: PlacedIssue) -> bool:
-    """Return whether an issue makes the sums of quota uncertain, so that findings about them can be consequences."""
-    return placed.rule in ("CAP004", "CAP011") or (_is_error(placed) and placed.rule.startswith(_WITH_SUMS))
+def unevaluated(found: Iterable[tuple[str, str, bool]]) -> Callable[[str, str], bool]:
+    """Return the test whether a rule is skipped at a path, because of other findings.
+
+    found: the rule and the path of each finding, and whether it's an error.
+    """
+    rows = list(found)
+    places = {(rule, path) for rule, path, _ in rows}
+    rules, errors = {rule for rule, _, _ in rows}, [rule for rule, _, is_error in rows if is_error]
+    # An unknown key is probably the missing one of its part.
+    around = {path.rpartition(".")[0] for rule, path in places if rule == "CFG001"}
+    # Which of two environments with one name, or of two values of a key, is meant is unknown.
+    twice = [path for rule, path in places if rule == "CFG004" and path.count(".") in (1, 2) and "[" not in path]
+    unclear = tuple(f"{'.'.join(path.split('.')[:2])}." for path in twice)
+    # The subject of a waiver might appear once the errors are fixed.
+    skipped = {"WAI002"} if errors else set()
+    skipped.update(_AFTER_EKS002 if "EKS002" in rules else ())
+    if rules & {"CAP004", "CAP011"} or any(rule.startswith(_WITH_SUMS) for rule in errors):
+        skipped.update(OF_SUMS)
+
+    def is_skipped(rule: str, path: str) -> bool:
+        return (
+            rule in skipped
+            or (f"{path}.".startswith(unclear) and not rule.startswith("CFG"))
+            or (rule in _AFTER_CFG001 and path in around)
+            or (rule == "CAP006" and ("GOV002", path) in places)
+            or (rule == "ACC004" and ("CFG013", f"{path}.account") in places)
+        )
+
+    return is_skipped
 
 
 def _is_error(placed: PlacedIssue) -> bool:

@@ -153,7 +153,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
         f"what teams lose{tables.when_lost(stack)}": tables.loss_lines(stack),
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
-        "settings": list(tables.setting_lines(teams)),
+        "settings": list(tables.setting_lines(teams, stack.losses)),
         "policy": list(tables.policy_lines(stack)),
     }
     for title, lines in lists.items():

@@ -46,7 +46,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield from _section("resources", tables.resource_lines(stack), width)
     teams = tables.changed_teams(stack)
     yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams), width)
-    yield from _section("settings", list(tables.setting_lines(teams)), width)
+    yield from _section("settings", list(tables.setting_lines(teams, stack.losses)), width)
     yield from _section("policy", list(tables.policy_lines(stack)), width)
     yield from _table("capacity, in instances", tables.CAPACITY_HEAD, list(tables.capacity_rows(stack)), width)
     yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)), width)

@@ -4,7 +4,8 @@ import datetime
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from hpkit.changes import Recorded, StackChange, change, change_of_plans, renamed_group, renamed_parts
@@ -28,7 +29,7 @@ from hpkit.changes.review.model import (
 )
 from hpkit.changes.review.risks import risks_of, with_rename_risks
 from hpkit.changes.review.setting_risks import PolicySettings, StackSettings
-from hpkit.checks import Finding
+from hpkit.checks import Finding, unevaluated
 from hpkit.checks.waivers import covers
 from hpkit.config.models.organization import Waiver
 from hpkit.config.reading.document import item_label
@@ -42,11 +43,13 @@ def _compare_findings(
     before: Sequence[Finding],
     after: Sequence[Finding],
     plans: Sequence[tuple[Plan | None, Plan | None]],
-    waivers: Sequence[Waiver] = (),
+    waivers: Sequence[Waiver],
+    is_unknown: Callable[[str, str], bool],
 ) -> FindingChanges:
     """Match findings of two versions of a file; lines are ignored, because they can move.
 
-    waivers: the head's; a finding that disappears because of one is waived, not fixed. Matches by rule, path and
+    waivers: the head's; a finding that disappears because of one is waived, not fixed. is_unknown: whether the head
+    leaves open what a rule finds at a path; such a finding is neither waived nor fixed. Matches by rule, path and
     message, then by rule and path: the same error with other numbers remains, and so does one of a renamed part.
     """
     names = {name: new for old_plan, new_plan in plans for name, new in _renames(old_plan, new_plan)}
@@ -57,8 +60,9 @@ def _compare_findings(
 
     old, new = list(before), list(after)
     remaining: list[Finding] = []
-    for key in (_exact, _place, renamed):
+    for key in (attrgetter("rule", "path", "message"), attrgetter("rule", "path"), renamed):
         old, new = _match(old, new, key, remaining)
+    old = [each for each in old if not is_unknown(each.rule, each.path)]
     waived = [each for each in old if any(covers(waiver, each.rule, each.path) for waiver in waivers)]
     return FindingChanges(
         new=tuple(_sorted(new)),
@@ -82,14 +86,6 @@ def _match(
         else:
             unmatched.append(finding)
     return [finding for findings in waiting.values() for finding in findings], unmatched
-
-
-def _exact(finding: Finding) -> tuple[str, ...]:
-    return finding.rule, finding.path, finding.message
-
-
-def _place(finding: Finding) -> tuple[str, ...]:
-    return finding.rule, finding.path
 
 
 def _renames(before: Plan | None, after: Plan | None) -> Iterator[tuple[str, str]]:
@@ -232,13 +228,20 @@ def _findings_of_file(file: FileInput) -> FindingChanges:
     after = file.after
     waivers = [waiver for name in now if after is not None for waiver in _waivers(StackVersion(after, name))]
     plans = [(was.get(name), plan) for name, plan in now.items()]
-    found = _compare_findings(_shared(file.before), _shared(after), plans, waivers)
-    return _unless_unread(found, after)
+    return _compare_findings(_shared(file.before), _shared(after), plans, waivers, _unknown(after))
 
 
-def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
-    """Return the changes of findings; in an unreadable file, no finding counts as fixed."""
-    return replace(found, fixed=(), waived=()) if after is not None and not after.plans else found
+def _unknown(file: FileVersion | None, environment: str = "") -> Callable[[str, str], bool]:
+    """Return the test whether a file leaves open what a rule finds at a path; by default, in all environments."""
+    if file is None:
+        return lambda *_: False
+    if environment and file.plans and environment not in file.plans:
+        return lambda rule, _: not rule.startswith("CFG")
+    if not file.plans:
+        return lambda *_: True
+    others = tuple(f"environments.{name}." for name in file.plans if environment and name != environment)
+    findings = [each for each in file.findings if each.rule.startswith("CFG") or not each.path.startswith(others)]
+    return unevaluated((each.rule, each.path, each.severity == "error") for each in findings)
 
 
 def _shared(file: FileVersion | None) -> list[Finding]:
@@ -290,10 +293,12 @@ def _stack(
     difference = None if unread else diff(before, after, stack=stack_input.stack)
     priced = (None, None) if unread else (before, after)
     waivers = (_waivers(stack_input.before), _waivers(stack_input.after))
-    was = [*_own(stack_input.before), *(violations.before or ())]
+    # Policies that can't be checked at the head leave open whether their findings are fixed.
+    was = [*_own(stack_input.before), *((violations.after is not None and violations.before) or ())]
     now = [*_own(stack_input.after), *(violations.after or ())]
-    findings = _compare_findings(was, now, [(before, after)], waivers[1])
-    findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
+    head = stack_input.after
+    is_unknown = _unknown(head.file, head.environment) if head is not None else _unknown(None)
+    findings = _compare_findings(was, now, [(before, after)], waivers[1], is_unknown)
     settings = stack_input.settings
     changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from hpkit.catalog import MIG_LABEL, find_instance_type, sticky_of_groups
+from hpkit.catalog.differences import adds_subnets
 from hpkit.catalog.prices import near_price
 from hpkit.changes import renamed_group, renamed_parts, value_text
 from hpkit.changes.review.cost import pool_cost, ready_cost, ready_nodes, total
@@ -109,6 +110,13 @@ def _staying(old: _Group, new: _Group, *, is_rejected: bool, is_recounted: bool)
             f"{restricted}{name} {old.spec.instance_count} → {count} × {'/'.join(new.spec.types)}: the service chooses "
             "which nodes are deleted, and the jobs on them are evicted",
         )
+    places = [
+        each.spec.override_vpc_config.subnets if each.spec.override_vpc_config else each.zones for each in (old, new)
+    ]
+    if places[0] and adds_subnets(*places):
+        added = listing([each for each in places[1] if each not in places[0]])
+        message = f"{name} stays in {listing(places[0])}: HyperPod can't add {added} to an existing group"
+        yield Risk("group-settings", "attention", name, f"{message}; a new group uses it")
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
         was, now = (side.get(key) for side in sides)

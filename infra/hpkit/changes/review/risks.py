@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hpkit.changes import GUARDED_TYPES, StackChange, Step
-from hpkit.changes.plan_diff import Change, PlanDiff
+from hpkit.changes.plan_diff import CapacityChange, Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.capacity_risks import group_risks, node_pool_risks
 from hpkit.changes.review.cost import minimum_cost
@@ -82,7 +82,7 @@ def risks_of(
             if "cluster" in lost
             else [*node_pool_risks(before, after), *group_risks(before, after, rejected), *_recovery(before, after)]
         )
-        risks += [*_capacity(diff), *sharing_risks(diff)]
+        risks += [*_capacity(diff), *sharing_risks(diff, losses)]
         risks += stack_file_risks(diff.stack, stack_file)
         risks += setting_risks(change.reductions if change is not None else (), risks, losses, diff)
     risks += [*_waivers(*waivers), *policy_risks(policies)] if diff.after is not None else ()
@@ -226,20 +226,15 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
             quota = (
                 f"; teams still have quota for {amount(as_fraction(change.quota.after))}" if change.quota.after else ""
             )
-            yield Risk(
-                "type-removed",
-                "attention",
-                name,
-                f"{name} is removed: {change.permanent.before} permanent instances, "
-                f"{maximum(change, after=False)} at most, and the jobs on them{quota}",
-            )
-        yield from _limit(diff, name)
+            most = maximum(change, after=False)
+            message = f"{change.permanent.before} permanent instances, {most} at most, and the jobs on them{quota}"
+            yield Risk("type-removed", "attention", name, f"{name} is removed: {message}")
+        yield from _limit(diff, change)
 
 
-def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
+def _limit(diff: PlanDiff, change: CapacityChange) -> Iterator[Risk]:
     """Report that Karpenter's maximum no longer covers elastic quota."""
-    change = next(each for each in diff.capacity if each.instance_type == name)
-    most, quota = change.maximum.after, change.quota.after
+    name, most, quota = change.instance_type, change.maximum.after, change.quota.after
     fell = most is not None and (change.maximum.before is None or most < change.maximum.before)
     if not fell or not change.present.before or most is None or quota is None or quota <= most:
         return
@@ -247,13 +242,9 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
         team.name for team in diff.teams for share in team.shares if share.instance_type == name and share.elastic.after
     ]
     if team_names:
-        yield Risk(
-            "limit-below-elastic",
-            "attention",
-            name,
-            f"{name} can grow to {most} instead of {maximum(change, after=False)}, but teams have quota for "
-            f"{amount(quota)} (elastic: {listing(team_names)})",
-        )
+        growth = f"{name} can grow to {most} instead of {maximum(change, after=False)}"
+        quotas = f"teams have quota for {amount(quota)} (elastic: {listing(team_names)})"
+        yield Risk("limit-below-elastic", "attention", name, f"{growth}, but {quotas}")
 
 
 def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:

@@ -10,7 +10,8 @@ from typing import Final
 from hpkit.changes import value_text
 from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
 from hpkit.changes.review.formatting import arrow, as_fraction, decreased, quantity
-from hpkit.changes.review.model import Risk
+from hpkit.changes.review.model import Loss, Risk
+from hpkit.plan.capacity import Amount
 from hpkit.text.formatting import amount, listing
 
 __all__ = ["sharing_risks"]
@@ -31,12 +32,21 @@ _POLICY_MEANS: Final = {
         "FirstComeFirstServed",
     ): "tasks queue in order of arrival, regardless of their priority classes",
 }
+_TEAM_MEANS: Final = {
+    "LendAndBorrow": "it borrows what others leave idle, and lends its own idle capacity",
+    "Lend": "it lends what it leaves idle, and borrows nothing",
+    "DontLend": "it lends nothing and borrows nothing",
+    "LowerPriority": "a task of a higher priority class now evicts the team's own lower ones",
+    "Never": "a task of a higher priority class now waits for the team's own lower ones",
+    "Enabled": "its waiting jobs can start",
+    "Disabled": "its queue admits no jobs, and its running ones can stop: AWS doesn't document what happens to them",
+}
 
 
-def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
+def sharing_risks(diff: PlanDiff, losses: Sequence[Loss]) -> Iterator[Risk]:
     """Return the risks between teams of a stack that exists before and after."""
     yield from _borrowing(diff)
-    yield from _lowered(diff)
+    yield from _lowered(diff, losses)
     yield from _settings(diff)
     yield from _shared_pool(diff)
     yield from _weights(diff)
@@ -72,18 +82,21 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
             )
 
 
-def _lowered(diff: PlanDiff) -> Iterator[Risk]:
+def _lowered(diff: PlanDiff, losses: Sequence[Loss]) -> Iterator[Risk]:
     """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it.
 
     Jobs on nodes that are deleted end, which is another risk.
     """
     permanent = {each.instance_type: each.permanent for each in diff.capacity if each.present.after}
+    staying, units = {team.name for team in diff.teams if team.present.after}, {"quota": "instances"}
     lowered = [
-        (team.name, f"{team.name} {_fewer(share)}")
-        for team in diff.teams
-        for share in team.shares
-        if decreased(share.quota) and team.present.before and team.present.after and not team.is_shared_pool
-        if share.instance_type in permanent
+        (
+            loss.team,
+            f"{loss.team} {_fewer(loss.before, loss.after, units.get(loss.what, loss.what), loss.instance_type)}",
+        )
+        for loss in losses
+        if loss.team in staying and loss.instance_type in permanent
+        if loss.what != "elastic quota" and not loss.what.startswith("borrow")
     ]
     fewer = any(decreased(each) for each in permanent.values())
     if lowered:
@@ -98,9 +111,9 @@ def _lowered(diff: PlanDiff) -> Iterator[Risk]:
         )
 
 
-def _fewer(share: ShareChange) -> str:
+def _fewer(before: Amount | None, after: Amount, measure: str, instance_type: str | None) -> str:
     """Return `3 → 2 instances of ml.g5.12xlarge`."""
-    return f"{arrow(quantity(share.quota.before), quantity(share.quota.after or 0))} instances of {share.instance_type}"
+    return f"{arrow(quantity(before), quantity(after))} {measure} of {instance_type}"
 
 
 def _held_back(share: ShareChange) -> bool:
@@ -109,13 +122,16 @@ def _held_back(share: ShareChange) -> bool:
 
 def _settings(diff: PlanDiff) -> Iterator[Risk]:
     for team in diff.teams:
-        if team.present.before and team.present.after:
-            if team.preempt_team_tasks.changed:
-                yield _preemption(team)
-            if team.strategy.changed:
-                yield _strategy(team)
-            if team.activation_state.changed:
-                yield _activation(team)
+        changes = {
+            "preemptTeamTasks": team.preempt_team_tasks,
+            "sharing": team.strategy,
+            "activationState": team.activation_state,
+        }
+        for key, change in changes.items() if team.present.before and team.present.after else ():
+            if change.changed:
+                text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS[str(change.after)]}"
+                risk = Risk("sharing", "attention", team.name, text)
+                yield Risk("preemption", "attention", team.name, text) if key == "preemptTeamTasks" else risk
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
@@ -123,7 +139,9 @@ def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
     for team in diff.teams:
         if not team.is_shared_pool or not team.present.before or not team.present.after:
             continue
-        if less := [_fewer(share) for share in team.shares if decreased(share.quota)]:
+        parts = [share for share in team.shares if decreased(share.quota)]
+        less = [_fewer(each.quota.before, each.quota.after or 0, "instances", each.instance_type) for each in parts]
+        if less:
             message = f"the shared pool {team.name} lends less: {listing(less)}"
             yield Risk("shared-pool", "attention", team.name, message)
 
@@ -168,38 +186,6 @@ def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareC
     return [(team, share) for team in diff.teams for share in team.shares if share.instance_type == instance_type]
 
 
-def _strategy(team: TeamChange) -> Risk:
-    effects = {
-        "LendAndBorrow": "it borrows what others leave idle, and lends its own idle capacity",
-        "Lend": "it lends what it leaves idle, and borrows nothing",
-        "DontLend": "it lends nothing and borrows nothing",
-    }
-    change = arrow(str(team.strategy.before), str(team.strategy.after))
-    return Risk(
-        "sharing", "attention", team.name, f"sharing of {team.name} {change}: {effects[str(team.strategy.after)]}"
-    )
-
-
-def _preemption(team: TeamChange) -> Risk:
-    effect = (
-        "a task of a higher priority class now evicts the team's own lower ones"
-        if team.preempt_team_tasks.after == "LowerPriority"
-        else "a task of a higher priority class now waits for the team's own lower ones"
-    )
-    change = arrow(str(team.preempt_team_tasks.before), str(team.preempt_team_tasks.after))
-    return Risk("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
-
-
-def _activation(team: TeamChange) -> Risk:
-    effect = (
-        "its waiting jobs can start"
-        if team.activation_state.after == "Enabled"
-        else "its queue admits no jobs, and its running ones can stop: AWS doesn't document what happens to them"
-    )
-    change = arrow(str(team.activation_state.before), str(team.activation_state.after))
-    return Risk("sharing", "attention", team.name, f"activationState of {team.name} {change}: {effect}")
-
-
 def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     policy = diff.policy
     governed = diff.before is not None and diff.before.policy is not None
@@ -238,24 +224,16 @@ def _new_name(diff: PlanDiff, removed: Sequence[str]) -> str:
 def _order(diff: PlanDiff) -> Iterator[Risk]:
     """Report classes that change their order: tasks then evict those that used to evict them."""
     kept = [
-        (name, change)
+        (name, change.before, change.after)
         for name, change in diff.priority_classes.items()
         if change.before is not None and change.after is not None
     ]
-    old = [name for name, change in sorted(kept, key=lambda item: -(item[1].before or 0))]
-    new = [name for name, change in sorted(kept, key=lambda item: -(item[1].after or 0))]
+    old = [name for name, was, _ in sorted(kept, key=lambda item: -item[1])]
+    new = [name for name, _, now in sorted(kept, key=lambda item: -item[2])]
     if old != new:
-        weights = [
-            f"{name} {amount(change.before or 0)} → {amount(change.after or 0)}"
-            for name, change in kept
-            if change.changed
-        ]
-        yield Risk(
-            "priority-order",
-            "attention",
-            "priorityClasses",
-            f"the order of priority classes changes: {listing(weights)}",
-        )
+        weights = [f"{name} {amount(was)} → {amount(now)}" for name, was, now in kept if was != now]
+        message = f"the order of priority classes changes: {listing(weights)}"
+        yield Risk("priority-order", "attention", "priorityClasses", message)
 
 
 def _gangs(diff: PlanDiff) -> Iterator[Risk]:
@@ -274,15 +252,9 @@ def _gangs(diff: PlanDiff) -> Iterator[Risk]:
             "never start"
         )
     elif was is not None and was.enable:
-        old, new = was.model_dump(by_alias=True), now.model_dump(by_alias=True)
-        pairs = [(key, old[key], new[key]) for key in new] + [
-            (key, value, new["requeuingStrategy"][key]) for key, value in old["requeuingStrategy"].items()
-        ]
-        edits = [
-            f"{key} {arrow(value_text(old_value), value_text(new_value))}"
-            for key, old_value, new_value in pairs
-            if old_value != new_value and key != "requeuingStrategy"
-        ]
+        sides = [side.model_dump(by_alias=True) for side in (was, now)]
+        old, new = ({**side, **side["requeuingStrategy"], "requeuingStrategy": None} for side in sides)
+        edits = [f"{key} {arrow(value_text(old[key]), value_text(new[key]))}" for key in new if old[key] != new[key]]
         message = f"gang scheduling changes, and Kueue restarts: {listing(edits, len(edits))}"
     else:
         message = (

@@ -227,7 +227,7 @@ def _only_side(present: Change[bool], cells: Row) -> Row:
     return cells if present.after else tuple(cell.removesuffix(" → –") for cell in cells)
 
 
-def setting_lines(teams: Iterable[TeamChange]) -> Iterator[str]:
+def setting_lines(teams: Iterable[TeamChange], losses: Sequence[Loss]) -> Iterator[str]:
     """Return the changes of teams that the table doesn't show.
 
     A new strategy, and what follows for the limit, is among the risks; members who lose access are among the losses.
@@ -238,7 +238,8 @@ def setting_lines(teams: Iterable[TeamChange]) -> Iterator[str]:
         if before is not None and after is not None and before != after and not team.strategy.changed:
             edits.append(f"borrowLimit {before}% → {after}%")
         if edits:
-            stays = not any(share.changed for share in team.shares)
+            less = any(loss.team == team.name and loss.instance_type for loss in losses)
+            stays = not less and not any(share.changed for share in team.shares)
             same = "; it can use and lend as many instances as before" if stays else ""
             yield f"{team.name}: {', '.join(edits)}{same}"
         for member in team.members_added:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from hpkit.catalog.differences import adds_subnets
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.handler import ResourceState
@@ -198,9 +199,7 @@ def _groups_with_added(inputs: Props, live: Props) -> set[str]:
     return {
         name
         for name, override in _overrides(inputs).items()
-        if name in live_overrides
-        and len(override["subnets"]) > len(live_overrides[name]["subnets"])
-        and all(subnet in override["subnets"] for subnet in live_overrides[name]["subnets"])
+        if name in live_overrides and adds_subnets(live_overrides[name]["subnets"], override["subnets"])
     }
 
 
