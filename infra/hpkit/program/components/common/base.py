@@ -39,7 +39,7 @@ class Component(pulumi.ComponentResource):
     ) -> pulumi.ResourceOptions:
         """Return options of a resource inside this component that waits for others.
 
-        replace_with: resources whose replacement replaces it too.
+        replace_with: resources whose replacement replaces it too; it's deleted first, although no plugin is asked.
         """
         return pulumi.ResourceOptions(
             parent=self,
@@ -50,7 +50,7 @@ class Component(pulumi.ComponentResource):
             ignore_changes=ignore_changes,
             replace_on_changes=replace_on_changes,
             replace_with=list(replace_with) or None,
-            delete_before_replace=delete_before_replace,
+            delete_before_replace=True if replace_with else delete_before_replace,
             custom_timeouts=custom_timeouts,
         )
 

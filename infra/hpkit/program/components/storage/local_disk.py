@@ -90,7 +90,7 @@ class TeamDisks(Component):
                 opts=self.child(
                     after=[volume, quotas[team.name]],
                     provider=eks.kubernetes,
-                    replace_with=[volume, quotas[team.name]],
+                    replace_with=[quotas[team.name]],
                 ),
             )
         self.register_outputs({"claims": [f"{team.namespace}/{LOCAL_CLAIM}" for team in teams]})

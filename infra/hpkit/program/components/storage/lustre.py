@@ -76,13 +76,12 @@ class TeamVolumes(Component):
                     # A file with only Karpenter's groups has no node yet.
                     "annotations": {"pulumi.com/skipAwait": "true"},
                 },
-                spec=_directory_job(folder_image(plan.spec), team.name),
+                spec=_directory_job(folder_image(plan.spec), team.name, claim=whole.metadata["name"]),
                 opts=self.child(
                     after=[whole, quota],
                     provider=eks.kubernetes,
                     replace_on_changes=["spec"],
                     replace_with=[quota],
-                    delete_before_replace=True,
                 ),
             )
             self._claim(
@@ -110,7 +109,7 @@ class TeamVolumes(Component):
         after: Sequence[pulumi.Resource],
         quota: Sequence[pulumi.Resource] = (),
         last: Sequence[pulumi.Resource] = (),
-    ) -> pulumi.Resource:
+    ) -> KubernetesObject:
         """Return a claim in a namespace on a folder of the file system, with the volume that no other claim takes.
 
         The driver mounts `<dnsname>@tcp:/<mountname>` (kubernetes-sigs/aws-fsx-csi-driver, pkg/driver/node.go,
@@ -157,12 +156,19 @@ class TeamVolumes(Component):
                 "volumeName": volume.metadata["name"],
                 "resources": {"requests": _REQUEST},
             },
-            # A claim holds a volume that is replaced, such as for another file system, so the claim is deleted first.
-            opts=self.child(after=[volume, *quota], provider=self._eks.kubernetes, replace_with=[volume, *quota]),
+            # A claim holds a volume that is replaced, such as for another file system, and so does a Job's pod that has
+            # ended: the Job is deleted first, then the claim.
+            opts=self.child(
+                after=[volume, *quota],
+                provider=self._eks.kubernetes,
+                replace_on_changes=["spec"],
+                replace_with=quota,
+                delete_before_replace=True,
+            ),
         )
 
 
-def _directory_job(image: str | None, team: str) -> dict[str, Any]:
+def _directory_job(image: str | None, team: str, *, claim: pulumi.Input[str]) -> dict[str, Any]:
     """Return a Job that creates a team's folder, and can be repeated without changes.
 
     `teams` belongs to the user that squashed root becomes, so that later Jobs can create folders in it. Only root can
@@ -192,6 +198,6 @@ def _directory_job(image: str | None, team: str) -> dict[str, Any]:
         "restartPolicy": "OnFailure",
         "automountServiceAccountToken": False,
         "containers": [container],
-        "volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": _ROOT}}],
+        "volumes": [{"name": "fsx", "persistentVolumeClaim": {"claimName": claim}}],
     }
     return {"backoffLimit": 10, "template": {"spec": pod}}
