@@ -52,12 +52,13 @@ def test_steps_come_in_the_same_order_however_resources_were_registered():
     assert places == sorted(places)
 
 
-def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_and_nothing_else():
+def test_another_name_of_the_cluster_replaces_it_and_what_names_its_arn_or_is_in_a_namespace_of_it():
     change_ = changed(lambda dev: dev["cluster"].update(name="other"))
     assert names(change_, "replace") == {
         ("Cluster", "cluster"),
         ("ClusterSchedulerConfig", "policy"),
         ("ComputeQuota", "ada"),
+        *((kind, "ada") for kind in ("LimitRange", "NamespacePatch", "ResourceQuota", "Role", "RoleBinding")),
     }
     assert codes(change_) == {("replace-cluster", "cluster"): True}
     (decision,) = change_.decisions

@@ -160,13 +160,13 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
     def guarded(size):
         """Call the plugin's guard as the engine does: it doesn't know the ID of a replaced resource."""
         found = change(shared, program(teams=True, storageCapacityGiB=size))
-        (step,) = [step for step in found.steps if step.name == "keep-base"]
-        new = copy.deepcopy(program(teams=True, storageCapacityGiB=size).one(step.type, step.name).inputs)
-        for cause in step.causes:
+        guard = "hyperpod:index:ChangeGuard", "keep-base"
+        new = copy.deepcopy(program(teams=True, storageCapacityGiB=size).one(*guard).inputs)
+        for cause in (each for step in found.steps if (step.type, step.name) == guard for each in step.causes):
             if cause.because:
                 whole, _, part = cause.path.partition(".")
                 new[whole][part] = UNKNOWN
-        old = shared.one(step.type, step.name).inputs
+        old = shared.one(*guard).inputs
         return ChangeGuardHandler(HyperpodServicer().clients).diff(old, new, old)
 
     assert not guarded(4800).changes

@@ -14,7 +14,14 @@ from hpkit.plan.model import Plan
 from hpkit.plan.protected import deletion_protected, network_of, ranges_of
 from hpkit.text.formatting import listing
 
-__all__ = ["GUARDED_NAMES", "range_decisions", "relocation_decision", "resource_decisions", "version_decisions"]
+__all__ = [
+    "GUARDED_NAMES",
+    "policy_decisions",
+    "range_decisions",
+    "relocation_decision",
+    "resource_decisions",
+    "version_decisions",
+]
 
 GUARDED_NAMES: Final = {
     "vpc": "the VPC",
@@ -150,6 +157,14 @@ def range_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
         fix = "choose a range that overlaps none of the deployed ones"
         until = f"{reason}, whose subnet exists until the new one does"
         yield GuardDecision("immutable", "", "network", until, fix, rejected=True)
+
+
+def policy_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
+    """Yield the decision about another name of the cluster policy; the service deletes a policy after all quotas."""
+    old, new = before.policy_name, after.policy_name
+    if before.policy and after.policy and old != new and before.spec.cluster.name == after.spec.cluster.name:
+        reason = f"policyName {old} → {new}: the service would have to delete the policy, but only after all quotas"
+        yield GuardDecision("immutable", "", "policy", reason, f"set `policyName: {old}`", rejected=True)
 
 
 def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 
 from hpkit.changes.compare import Recorded, RecordedResource
 from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, deletion_decisions, with_advice
-from hpkit.changes.guarded_resources import range_decisions, relocation_decision, resource_decisions, version_decisions
+from hpkit.changes.guarded_resources import (
+    policy_decisions,
+    range_decisions,
+    relocation_decision,
+    resource_decisions,
+    version_decisions,
+)
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
 from hpkit.changes.reductions import Reduction, reductions_of
 from hpkit.changes.steps import Action, Step, steps_of
@@ -71,7 +77,8 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
     if before is None or after is None:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
-    unchangeable = [*range_decisions(before.plan, after.plan), *version_decisions(before, after)]
+    plans = before.plan, after.plan
+    unchangeable = [*range_decisions(*plans), *policy_decisions(*plans), *version_decisions(before, after)]
     unadvised = [*resources, *group_decisions(before, after, steps), *deletions, *unchangeable]
     decisions = _advised(unadvised, before.plan, after.plan)
     reductions = tuple(reductions_of(before, after, steps))

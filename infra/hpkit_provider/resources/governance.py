@@ -10,6 +10,7 @@ from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.call import EngineCall
 from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.handler import ResourceDiff
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
 
@@ -210,6 +211,15 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
 
     name: ClassVar[str] = "ClusterSchedulerConfig"
     operation: ClassVar[str] = "cluster_scheduler_config"
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare; another name is rejected, because the service deletes a policy only after all quotas."""
+        if old["clusterArn"] == new["clusterArn"] and old["name"] != new["name"]:
+            raise RejectedError(
+                f"The policy {old['name']} can't get another name: the service would have to delete it, which it does "
+                f"only after all quotas. To fix: set `policyName: {old['name']}`."
+            )
+        return super().diff(old, new, state)
 
     def poll(self, call: EngineCall, arn: str, inputs: Props) -> Document | None:
         """Return it; a cluster has only one, so a separate call costs nothing."""
