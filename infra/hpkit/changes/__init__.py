@@ -9,7 +9,7 @@ from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, GuardDecision, rename
 from hpkit.changes.guarded_resources import GUARDED_NAMES
 from hpkit.changes.instance_groups import renamed_group
 from hpkit.changes.reductions import Edit, Reduction, edits_of_plans
-from hpkit.changes.stack import StackChange, UnusedAllowance, change, change_of_plans
+from hpkit.changes.stack import StackChange, UnusedAllowance, change
 from hpkit.changes.steps import Action, Cause, Step, describe, is_plain, place_text, steps_of, value_text
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Step",
     "UnusedAllowance",
     "change",
-    "change_of_plans",
     "describe",
     "edits_of_plans",
     "is_plain",

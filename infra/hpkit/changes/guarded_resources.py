@@ -6,9 +6,9 @@ Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirem
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hpkit.catalog import in_use
+from hpkit.catalog import in_use, version_order
 from hpkit.changes.compare import Recorded, RecordedResource
-from hpkit.changes.decision import EKS, GUARDED_TYPES, REPLACE, GuardDecision
+from hpkit.changes.decision import GUARDED_TYPES, REPLACE, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import deletion_protected, network_of, ranges_of
@@ -167,21 +167,15 @@ def policy_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
         yield GuardDecision("immutable", "", "policy", reason, f"set `policyName: {old}`", rejected=True)
 
 
-def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+def version_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
     """Yield the decision about a Kubernetes version that is lower, or higher by more than one."""
-    old, new = (
-        {urn: str(each.inputs.get("version", "")) for urn, each in side.resources.items() if each.type == EKS}
-        for side in (before, after)
-    )
-    for urn in old.keys() & new.keys():
-        parts = [[int(part) if part.isdecimal() else 0 for part in side[urn].split(".")] for side in (old, new)]
-        change = f"Kubernetes {old[urn]} → {new[urn]}"
-        if parts[1] < parts[0]:
-            fix = f'write `version: "{old[urn]}"`'
-            yield GuardDecision(
-                "version", "", "eks", f"{change}: EKS can't go back to an older version", fix, rejected=True
-            )
-        elif parts[1] > [parts[0][0], parts[0][1] + 1]:
-            fix = f'write `version: "{parts[0][0]}.{parts[0][1] + 1}"` first, run `pulumi up`, then continue'
-            reason = f"{change}: EKS can only go up one minor version at a time"
-            yield GuardDecision("version", "", "eks", reason, fix, rejected=True)
+    old, new = before.spec.eks.version, after.spec.eks.version
+    if before.spec.eks.existing is not None or after.spec.eks.existing is not None:
+        return
+    (major, was), now = version_order(old), version_order(new)
+    fix, reason = f'write `version: "{old}"`', "EKS can't go back to an older version"
+    if now > (major, was + 1):
+        fix = f'write `version: "{major}.{was + 1}"` first, run `pulumi up`, then continue'
+        reason = "EKS can only go up one minor version at a time"
+    if not (major, was) <= now <= (major, was + 1):
+        yield GuardDecision("version", "", "eks", f"Kubernetes {old} → {new}: {reason}", fix, rejected=True)

@@ -14,7 +14,7 @@ from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
-__all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_group"]
+__all__ = ["deleted_groups", "group_decisions", "renamed_group"]
 
 _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
@@ -30,7 +30,7 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
     pair = _cluster_that_stays(before, after, steps)
     if pair is None:
         return
-    yield from group_deletions(before, after)
+    yield from _deletions(before, after)
     old, new = (_by_member(side) for side in pair)
     replaced = _replaced_by_id(pair[1], after, steps)
     for (member, name), group in new.items():
@@ -82,7 +82,7 @@ def _cluster_that_stays(
     return None
 
 
-def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+def _deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
     """Yield the decisions about the groups that leave a cluster which stays."""
     allowed = after.plan.spec.allow_delete.instance_groups
     for group in deleted_groups(before, after):

@@ -1,9 +1,9 @@
 """One stack's change: its steps, the guards' decisions, and unused allowances."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from hpkit.changes.compare import Recorded, RecordedResource
+from hpkit.changes.compare import Recorded
 from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision, deletion_decisions, with_advice
 from hpkit.changes.guarded_resources import (
     policy_decisions,
@@ -12,13 +12,12 @@ from hpkit.changes.guarded_resources import (
     resource_decisions,
     version_decisions,
 )
-from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
+from hpkit.changes.instance_groups import deleted_groups, group_decisions
 from hpkit.changes.reductions import Reduction, reductions_of
 from hpkit.changes.steps import Action, Step, steps_of
-from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
-__all__ = ["StackChange", "UnusedAllowance", "change", "change_of_plans"]
+__all__ = ["StackChange", "UnusedAllowance", "change"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,37 +77,11 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
     plans = before.plan, after.plan
-    unchangeable = [*range_decisions(*plans), *policy_decisions(*plans), *version_decisions(before, after)]
+    unchangeable = [each for find in (range_decisions, policy_decisions, version_decisions) for each in find(*plans)]
     unadvised = [*resources, *group_decisions(before, after, steps), *deletions, *unchangeable]
-    decisions = _advised(unadvised, before.plan, after.plan)
+    decisions = tuple(sorted(with_advice(unadvised, *plans), key=lambda each: not each.rejected))
     reductions = tuple(reductions_of(before, after, steps))
     return StackChange(steps, decisions, tuple(_unused(before, after, steps)), reductions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Unrecorded:
-    """A plan that hasn't been recorded."""
-
-    plan: Plan
-    resources: Mapping[str, RecordedResource] = field(default_factory=dict)
-
-
-def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
-    """Return what the file alone shows of a change that can't be recorded: parts deleted by name."""
-    if before is None or after is None:
-        return StackChange((), (), ())
-    moved = relocation_decision(before, after)
-    if moved is not None:
-        return StackChange((), (moved,), ())
-    old, new = _Unrecorded(before), _Unrecorded(after)
-    _, deletions = deletion_decisions((), old, new)
-    decisions = _advised((*group_deletions(old, new), *deletions), before, after)
-    return StackChange((), decisions, tuple(_unused_deletions(old, new)))
-
-
-def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
-    """Return the decisions with their fixes, blocking ones first."""
-    return tuple(sorted(with_advice(decisions, before, after), key=lambda each: not each.rejected))
 
 
 def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:
@@ -120,10 +93,6 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
     for key in after.plan.spec.allow_replace:
         if key not in lost:
             yield UnusedAllowance(REPLACE, key)
-    yield from _unused_deletions(before, after)
-
-
-def _unused_deletions(before: Recorded | None, after: Recorded) -> Iterator[UnusedAllowance]:
     deleted_names = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
     staying = {group.spec.name for group in after.plan.own_groups}
     for name in after.plan.spec.allow_delete.instance_groups:

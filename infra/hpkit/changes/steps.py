@@ -227,8 +227,6 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
 
 def describe(cause: Cause) -> str:
     """Return a difference as text: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`; only the path for generated values."""
-    if not cause.path:
-        return "its provider changes"
     if cause.because:
         return f"{place_text(cause.place)} known only later"
     if cause.made_up or not is_plain(cause.place, cause.before, cause.after):

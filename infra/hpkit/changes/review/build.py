@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from hpkit.changes import Recorded, StackChange, change, change_of_plans, renamed_group, renamed_parts
+from hpkit.changes import Recorded, StackChange, change, renamed_group, renamed_parts
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
 from hpkit.changes.review.cost import maximum_cost, minimum_cost, platform_cost
 from hpkit.changes.review.losses import losses_of
@@ -358,8 +358,7 @@ def _compared(
         versions = [version for version in (stack_input.before, stack_input.after) if version is not None]
         if not any(each.severity == "error" for version in versions for each in version.file.findings):
             raise
-        note = "errors prevent one side from being recorded, so replacements aren't known"
-        return change_of_plans(before, after), note
+        return None, "errors prevent one side from being recorded, so changes of its resources aren't known"
 
 
 def accounts_of(before: Plan | None, after: Plan | None) -> tuple[str, str]:
