@@ -209,11 +209,8 @@ def _uses_existing_eks(stack: str, root: Path) -> bool:
     return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
 
-def _run(ready: Stack, verb: str, target: _Target, plan: Plan | None = None) -> None:
-    """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed.
-
-    plan: of the change, so that a rejected one is reported with all reasons.
-    """
+def _run(ready: Stack, verb: str, target: _Target) -> None:
+    """Run Pulumi and show its progress, or print its own lines; raises ToolError if Pulumi failed."""
     stack, extra = target.stack, target.extra
     if target.verbose or _PRINTS.intersection(extra):
         if ready.run(verb, *extra):
@@ -227,11 +224,9 @@ def _run(ready: Stack, verb: str, target: _Target, plan: Plan | None = None) -> 
     for line in progress.rows():
         click.echo(line)
     if code:
-        if plan is not None and any("To fix: " in line for line in lines):
-            from hpkit_local.cli.local_rejected import also_rejected
-            from hpkit_local.cloud import resources_of
-
-            lines[-1:-1] = [f"error: {each}" for each in also_rejected(resources_of(target.cloud, stack), plan, lines)]
+        if any("ChangeGuard " in line for line in lines):
+            # The engine stops at the first resource whose plugin rejects it.
+            lines.insert(-1, "There can be more reasons. `hpkit review` lists them all, for the change since its base.")
         raise ToolError("\n".join(lines).removeprefix("error: ") or f"`pulumi {verb}` failed")
     progress.record()
     for line in lines:
@@ -266,7 +261,7 @@ def _up(target: _Target, plugins: str) -> None:
     to_stderr(f"stack {stack} on the local cloud {cloud.name}")
     with _ready("up", target, plan, plugins) as ready:
         was_up = bool(stacks_up(cloud))
-        _run(ready, "up", target, plan)
+        _run(ready, "up", target)
         if not plan.spec.cluster.existing and not plan.spec.eks.existing and was_up:
             # EKS, too, changes its API server while it updates a cluster.
             control.take_kubernetes(cloud, plan.spec.eks.version, say=to_stderr)
@@ -289,7 +284,7 @@ def _looking(verb: str, help_text: str) -> click.Command:
     def command(target: _Target) -> None:
         plan = _plan(target.stack, target.root)
         with _ready(verb, target, plan) as ready:
-            _run(ready, verb, target, plan)
+            _run(ready, verb, target)
 
     return command
 

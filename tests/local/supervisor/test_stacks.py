@@ -7,7 +7,6 @@ import pytest
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.derive import derive
 from hpkit_local.cli.local_env import stack_environment
-from hpkit_local.cli.local_rejected import rejections
 from hpkit_local.processes import identify
 from hpkit_local.supervisor.existing import create_existing
 from hpkit_local.supervisor.local_cloud import LocalCloud, State
@@ -55,22 +54,6 @@ def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
         StackThere("reads", 1, "eu-west-1"),
     ]
     assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "imported", "reads"]
-
-
-def test_a_rejected_change_has_every_reason_that_the_file_decides():
-    guard, groups = "hyperpod:index:ChangeGuard", [{"instanceGroupName": "gpu", "instanceCount": 4}]
-    rows = [
-        (guard, {"version": "1.35"}, {"version": "1.34"}, "1.35 can't be downgraded"),
-        (guard, {"parts": {"teams/nlp": "nlp"}}, {"parts": {}}, "teams/nlp: nlp is no longer in the program"),
-        (guard, {"identity": {"vpc": "vpc-1"}}, {"identity": {"vpc": "vpc-2"}}, ""),
-        ("hyperpod:index:Cluster", {"instanceGroups": groups}, {"instanceGroups": []}, "gpu (4 × unknown type)"),
-    ]
-    state = [{"type": row[0], "urn": f"urn::{row[3]}", "inputs": {"subject": "dev", **row[1]}} for row in rows]
-    new = {(row[0], row[3]): {"subject": "dev", **row[2]} for row in rows}
-    reasons = list(rejections(state, new, "environments.dev"))
-    assert [
-        reason for reason, row in zip(reasons, [row for row in rows if row[3]], strict=True) if row[3] not in reason
-    ] == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])
