@@ -151,8 +151,10 @@ def test_a_claim_waits_for_its_volume_its_namespace_and_the_driver(shared):
     claim = shared.one("core/v1:PersistentVolumeClaim", "nlp")
     volume = shared.one("core/v1:PersistentVolume", "nlp")
     assert shared.waits(claim, volume)
-    assert claim.uses["spec"] == {volume.urn}, "they are replaced together"
-    assert shared.waits(claim, shared.one("hyperpod:index:ComputeQuota", "nlp"))
+    quota, folder = shared.one("hyperpod:index:ComputeQuota", "nlp"), shared.one("batch/v1:Job", "directory-nlp")
+    assert (claim.uses["spec"], claim.replace_on_changes) == ({volume.urn}, ("spec",)), "they are replaced together"
+    assert (claim.replace_with, folder.replace_with, volume.replace_with) == ((quota.urn,), (quota.urn,), (folder.urn,))
+    assert shared.waits(claim, quota)
     assert shared.waits(claim, shared.one("eks/addon:Addon", "aws-fsx-csi-driver"))
 
 
