@@ -130,8 +130,8 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
         for key, change in changes.items() if team.present.before and team.present.after else ():
             if change.changed:
                 text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS[str(change.after)]}"
-                risk = Risk("sharing", "attention", team.name, text)
-                yield Risk("preemption", "attention", team.name, text) if key == "preemptTeamTasks" else risk
+                code = "preemption" if key == "preemptTeamTasks" else "sharing"
+                yield Risk(code, "attention", team.name, text)
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:

@@ -92,7 +92,8 @@ class TeamVolumes(Component):
                 claim=CLAIM,
                 after=[storage_class],
                 # The quota creates the namespace. With the quota, the claim is deleted, and no other claim can use the
-                # volume after it. The volume is deleted after the claim, so with the Job, which is deleted later.
+                # volume after it. The engine deletes what is replaced with the quota in any order, so the volume, which
+                # must be deleted after the claim, is replaced with the Job.
                 quota=[quota],
                 last=[directory],
             )
