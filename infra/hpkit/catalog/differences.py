@@ -56,8 +56,7 @@ def differences(facts: TypeFacts, old: Any, new: Any, path: str = "") -> Iterato
 def in_use(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Yield which new subnets have addresses of old ones, as text; old, new: zone → IPv4 range of the nodes' subnet.
 
-    EC2 rejects them, because the old ones exist until the new ones do (Amazon EC2 API reference,
-    InvalidSubnet.Conflict).
+    EC2 rejects them, because the old ones exist until then (Amazon EC2 API reference, InvalidSubnet.Conflict).
     """
     for zone, cidr in new.items():
         for other, taken in old.items():

@@ -5,7 +5,7 @@ package make the same decisions without an engine.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -91,8 +91,9 @@ def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -
     first = [allowance for each in rejected for allowance in each.first]
     if not needs and not first:
         return list(decisions)
-    everything = _text([*needs, *first], after)
-    how = to_allow(everything, _text(first, before))
+    used = {allowance for each in decisions for allowance in (*each.needs, *each.first)}
+    everything = _text([*needs, *first], after, used)
+    how = to_allow(everything, _text(first, before, used))
     return [_advised(each, how, everything) if each.rejected else each for each in decisions]
 
 
@@ -102,14 +103,17 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
     return replace(decision, fix=f"{decision.fix} and {everything}" if decision.fix else how)
 
 
-def _text(needed: Sequence[Allowance], plan: Plan) -> str:
-    """Return the allowances for the environment, including its existing ones."""
+def _text(needed: Sequence[Allowance], plan: Plan, used: Set[Allowance]) -> str:
+    """Return the allowances for the environment, including its existing ones that the change uses."""
     if not needed:
         return ""
     names = {key: [name for kind, name in dict.fromkeys(needed) if kind == key] for key, _ in needed}
     replaced = {*names.pop(REPLACE)} | {*plan.spec.allow_replace} if REPLACE in names else set()
     existing = plan.spec.allow_delete.model_dump(by_alias=True) if names else {}
-    deleted = {key: [*dict.fromkeys([*existing[key], *names.get(key, ())])] for key in existing}
+    deleted = {
+        key: [*dict.fromkeys([*(name for name in existing[key] if (key, name) in used), *names.get(key, ())])]
+        for key in existing
+    }
     return allowances([key for key in GUARDED_TYPES.values() if key in replaced], deleted)
 
 

@@ -122,7 +122,11 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
             team.quota_name,
             f"the quota of {team.name} with its queue"
             # The service creates the namespace with the quota; Kubernetes deletes running pods with a namespace.
-            + ("" if team.is_shared_pool else " and all pending and running tasks"),
+            + (
+                ""
+                if team.is_shared_pool
+                else ", and its namespace with all tasks, running ones too, and everything else"
+            ),
         )
         for team in plan.teams
     }

@@ -137,7 +137,9 @@ def _still_protected(lost: dict[str, str], old: Props, new: Props) -> list[str]:
 
 def _rejection(lost: dict[str, str], first: list[str], old: Props, new: Props) -> str:
     going, words = _going(lost, old), old.get("contents", {})
-    needed = [*going, *sorted(_allowed_names(new.get("allowReplace")) - set(going))]
+    # Other parts aren't deleted in this change.
+    others = _allowed_names(new.get("allowReplace")) - {*going}
+    needed = [*going, *sorted(name for name in others if not _is_part(name))]
     remedy = to_allow(_allowance(needed), _allowance(first), _where(new))
     return "\n  ".join(
         [

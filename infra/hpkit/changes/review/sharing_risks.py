@@ -85,30 +85,33 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
 def _lowered(diff: PlanDiff, losses: Sequence[Loss]) -> Iterator[Risk]:
     """Report what happens to jobs that run above a lowered quota: nothing, until a lender reclaims it.
 
-    Jobs on nodes that are deleted end, which is another risk.
+    Jobs on nodes that are deleted end, which is another risk. A queue without an instance type doesn't count its jobs.
     """
+    counted = {
+        (team.name, share.instance_type)
+        for team in diff.teams
+        for share in team.shares
+        if share.quota.after or share.elastic.after or share.borrow_limit.after
+    }
     permanent = {each.instance_type: each.permanent for each in diff.capacity if each.present.after}
     staying, units = {team.name for team in diff.teams if team.present.after}, {"quota": "instances"}
-    lowered = [
-        (
-            loss.team,
-            f"{loss.team} {_fewer(loss.before, loss.after, units.get(loss.what, loss.what), loss.instance_type)}",
-        )
-        for loss in losses
-        if loss.team in staying and loss.instance_type in permanent
-        if loss.what != "elastic quota" and not loss.what.startswith("borrow")
-    ]
-    fewer = any(decreased(each) for each in permanent.values())
-    if lowered:
-        yield Risk(
-            "quota-lowered",
-            "attention",
-            "quotas",
-            f"lower quotas ({listing([text for _, text in lowered])}): running jobs continue"
-            f"{' unless their nodes are deleted' if fewer else ''}. Usage above the quota "
-            "counts as borrowed, and other teams can reclaim it: jobs with the lowest priority first, then the newest",
-            teams=tuple(dict.fromkeys(name for name, _ in lowered)),
-        )
+    lowered: dict[bool, list[Loss]] = {True: [], False: []}
+    for loss in losses:
+        if loss.team in staying and loss.instance_type in permanent and not loss.what.startswith("borrow"):
+            lowered[(loss.team, loss.instance_type) in counted].append(loss)
+    running = f"running jobs continue{' unless their nodes are deleted' * any(map(decreased, permanent.values()))}"
+    lower = "Usage above the quota counts as borrowed, and other teams can reclaim it: jobs with the lowest priority "
+    removed = "Kueue no longer counts them, so other teams can't reclaim their instances, and jobs that it admits "
+    for is_counted, parts in lowered.items():
+        texts = [
+            f"{each.team} {_fewer(each.before, each.after, units.get(each.what, each.what), each.instance_type)}"
+            for each in parts
+        ]
+        means = f"{lower}first, then the newest" if is_counted else f"{removed}find no free node: stop them first"
+        message = f"{'lower' if is_counted else 'removed'} quotas ({listing(texts)}): {running}. {means}"
+        if parts:
+            teams = tuple(dict.fromkeys(each.team for each in parts))
+            yield Risk("quota-lowered", "attention", "quotas", message, teams=teams)
 
 
 def _fewer(before: Amount | None, after: Amount, measure: str, instance_type: str | None) -> str:
@@ -128,10 +131,11 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
             "activationState": team.activation_state,
         }
         for key, change in changes.items() if team.present.before and team.present.after else ():
-            if change.changed:
-                text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS[str(change.after)]}"
-                code = "preemption" if key == "preemptTeamTasks" else "sharing"
-                yield Risk(code, "attention", team.name, text)
+            text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS.get(str(change.after))}"
+            if change.changed and key == "preemptTeamTasks":
+                yield Risk("preemption", "attention", team.name, text)
+            elif change.changed:
+                yield Risk("sharing", "attention", team.name, text)
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:

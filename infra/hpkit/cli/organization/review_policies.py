@@ -47,11 +47,9 @@ def violations_of(
     loaded = scope.before.get(stack.file)
     try:
         base_findings = _violations(loaded, stack.before, base_settings, lambda plan: record(plan, stack.stack, was))
-    except InputError:
-        return Change(None, head_findings)
-    except Exception:
+    except Exception as error:
         # The program might not be able to build a plan with errors, regardless of its message.
-        if not _has_errors(stack.before):
+        if not isinstance(error, InputError) and not _has_errors(stack.before):
             raise
         return Change(None, head_findings)
     return Change(base_findings, head_findings)

@@ -255,9 +255,9 @@ class Jobs:
         if usable or self.observed.time - since < _CREATION:
             return None
         return "NoPods", (
-            f"no pod exists, and no event explains it. Check whether the controller for {task.owner_kind} runs (or the "
-            f"one in `spec.managedBy`), and `kubectl describe {task.owner_kind.lower()} {task.owner_name} -n "
-            f"{task.namespace}`"
+            "no pod exists, and no event explains it. After a failure, it can take 6 minutes until pods are created "
+            f"again. Check whether the controller for {task.owner_kind} runs (or the one in `spec.managedBy`), "
+            f"and `kubectl describe {task.owner_kind.lower()} {task.owner_name} -n {task.namespace}`"
         )
 
 

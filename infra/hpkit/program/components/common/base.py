@@ -37,10 +37,7 @@ class Component(pulumi.ComponentResource):
         delete_before_replace: bool | None = None,
         custom_timeouts: pulumi.CustomTimeouts | None = None,
     ) -> pulumi.ResourceOptions:
-        """Return options of a resource inside this component that waits for others.
-
-        replace_with: resources whose replacement replaces it too; it's deleted first, although no plugin is asked.
-        """
+        """Return options of a resource that waits for others, or is replaced with them, and then deleted first."""
         return pulumi.ResourceOptions(
             parent=self,
             depends_on=list(after),
