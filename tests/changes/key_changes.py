@@ -95,7 +95,8 @@ def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
     """Return the plan, or the rules with errors."""
     # JSON is YAML, and faster to write.
     parsed = parse(read_text(json.dumps(data).encode()))
-    plans = {environment: derive(parsed.organization, environment)} if parsed.organization is not None else {}
+    read = parsed.organization
+    plans = {environment: derive(read, environment)} if read is not None and environment in read.environments else {}
     findings = check(parsed, plans, file="", today=_TODAY)
     own = [each for each in findings if each.severity == "error" and _concerns(each.path, environment)]
     if own or not plans:

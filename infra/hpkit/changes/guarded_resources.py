@@ -8,7 +8,7 @@ from typing import Final
 
 from hpkit.catalog import in_use, version_order
 from hpkit.changes.compare import Recorded, RecordedResource
-from hpkit.changes.decision import GUARDED_TYPES, REPLACE, GuardDecision
+from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, REPLACE, GuardDecision
 from hpkit.changes.steps import Step, root_causes
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import deletion_protected, network_of, ranges_of
@@ -159,10 +159,11 @@ def range_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
         yield GuardDecision("immutable", "", "network", until, fix, rejected=True)
 
 
-def policy_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
-    """Yield the decision about another name of the cluster policy; the service deletes a policy after all quotas."""
+def policy_decisions(before: Plan, after: Plan, steps: Sequence[Step]) -> Iterator[GuardDecision]:
+    """Yield the decision about another name of a cluster's policy; the service deletes a policy after all quotas."""
     old, new = before.policy_name, after.policy_name
-    if before.policy and after.policy and old != new and before.spec.cluster.name == after.spec.cluster.name:
+    stays = not any(step.lost and step.type == CLUSTER for step in steps)
+    if before.policy and after.policy and old != new and stays:
         reason = f"policyName {old} → {new}: the service would have to delete the policy, but only after all quotas"
         yield GuardDecision("immutable", "", "policy", reason, f"set `policyName: {old}`", rejected=True)
 

@@ -77,7 +77,7 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
     plans = before.plan, after.plan
-    unchangeable = [each for find in (range_decisions, policy_decisions, version_decisions) for each in find(*plans)]
+    unchangeable = [*range_decisions(*plans), *policy_decisions(*plans, steps), *version_decisions(*plans)]
     unadvised = [*resources, *group_decisions(before, after, steps), *deletions, *unchangeable]
     decisions = tuple(sorted(with_advice(unadvised, *plans), key=lambda each: not each.rejected))
     reductions = tuple(reductions_of(before, after, steps))

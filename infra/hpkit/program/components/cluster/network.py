@@ -217,7 +217,7 @@ class Network(Component):
             availability_zone_id=zone_id,
             cidr_block=public_cidr(vpc_cidr, None if single else zone),
             tags=tags,
-            opts=self.child(),
+            opts=self.child(delete_before_replace=single or None),  # it has the same addresses in each zone
         )
         association = aws.ec2.RouteTableAssociation(
             name, subnet_id=subnet.id, route_table_id=public.id, opts=self.child()
