@@ -137,9 +137,8 @@ def _still_protected(lost: dict[str, str], old: Props, new: Props) -> list[str]:
 
 def _rejection(lost: dict[str, str], first: list[str], old: Props, new: Props) -> str:
     going, words = _going(lost, old), old.get("contents", {})
-    # Other parts aren't deleted in this change.
     others = _allowed_names(new.get("allowReplace")) - {*going}
-    needed = [*going, *sorted(name for name in others if not _is_part(name))]
+    needed = [*going, *sorted(name for name in others if not _is_part(name))]  # other parts aren't deleted
     remedy = to_allow(_allowance(needed), _allowance(first), _where(new))
     return "\n  ".join(
         [
