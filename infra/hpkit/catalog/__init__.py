@@ -21,7 +21,7 @@ from hpkit.catalog.dependencies import (
     keda_chart,
     operator_charts,
 )
-from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown, in_any_order, in_use
+from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown, in_any_order
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -140,7 +140,6 @@ __all__ = [
     "grafana_regions",
     "has_unknown",
     "in_any_order",
-    "in_use",
     "instance_type",
     "instance_types",
     "is_local_zone",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hpkit.catalog.resource_types import TypeFacts
 
-__all__ = ["UNKNOWN", "Difference", "adds_subnets", "differences", "has_unknown", "in_any_order", "in_use"]
+__all__ = ["UNKNOWN", "Difference", "adds_subnets", "differences", "has_unknown", "in_any_order", "ranges_in_use"]
 
 
 class _Unknown:
@@ -53,7 +53,7 @@ def differences(facts: TypeFacts, old: Any, new: Any, path: str = "") -> Iterato
     yield from _within(facts, old, new, Difference(path, path))
 
 
-def in_use(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def ranges_in_use(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Yield which new subnets have addresses of old ones, as text; old, new: zone → IPv4 range of the nodes' subnet.
 
     EC2 rejects them, because the old ones exist until then (Amazon EC2 API reference, InvalidSubnet.Conflict).

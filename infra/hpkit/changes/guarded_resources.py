@@ -6,7 +6,8 @@ Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirem
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hpkit.catalog import in_use, version_order
+from hpkit.catalog import version_order
+from hpkit.catalog.differences import ranges_in_use
 from hpkit.changes.compare import Recorded, RecordedResource
 from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, REPLACE, GuardDecision
 from hpkit.changes.steps import Step, root_causes
@@ -153,7 +154,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
 
 def range_decisions(before: Plan, after: Plan) -> Iterator[GuardDecision]:
     """Yield the decisions about subnets of nodes that would have addresses of existing ones."""
-    for reason in in_use(ranges_of(before), ranges_of(after)):
+    for reason in ranges_in_use(ranges_of(before), ranges_of(after)):
         fix = "choose a range that overlaps none of the deployed ones"
         until = f"{reason}, whose subnet exists until the new one does"
         yield GuardDecision("immutable", "", "network", until, fix, rejected=True)

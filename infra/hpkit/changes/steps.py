@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from hpkit.catalog import UNKNOWN, differences, has_unknown
-from hpkit.catalog.differences import adds_subnets
+from hpkit.catalog.differences import UNKNOWN, adds_subnets, differences, has_unknown
 from hpkit.changes.compare import Recorded, RecordedResource, deletes_first, facts_of, with_unknown
 
 __all__ = [
@@ -30,8 +29,8 @@ __all__ = [
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
 _HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
-# An existing group's subnets.
-_KEPT: Final = "nstanceGroups.overrideVpcConfig.subnets"
+# An existing group keeps its subnets.
+_KEPT: Final = tuple(f"{groups}.overrideVpcConfig.subnets" for groups in ("instanceGroups", "restrictedInstanceGroups"))
 Resources = Mapping[str, RecordedResource]
 
 
@@ -126,7 +125,7 @@ class _Run:
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
         for difference in differences(facts_of(new), old.inputs, inputs):
-            if difference.path.endswith(_KEPT) and adds_subnets(difference.before, difference.after):
+            if difference.path in _KEPT and adds_subnets(difference.before, difference.after):
                 continue
             name = difference.path.partition(".")[0].partition("[")[0]
             used = new.uses.get(name, frozenset()) if has_unknown(difference.after) else frozenset()

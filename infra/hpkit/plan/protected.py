@@ -31,6 +31,7 @@ _CHART: Final = (
     "the dependencies chart with device plugins (no pod gets a GPU without one), the health-monitoring agent (no "
     "failed node is found) and the operators of training jobs"
 )
+_NAMESPACE = " and its namespace (all tasks, including running ones, and everything else in it)"
 # What is replaced together with each: everything that depends on it.
 _NESTED = ("vpc", "eks", "cluster")
 
@@ -122,11 +123,7 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
             team.quota_name,
             f"the quota of {team.name} with its queue"
             # The service creates the namespace with the quota; Kubernetes deletes running pods with a namespace.
-            + (
-                ""
-                if team.is_shared_pool
-                else ", and its namespace with all tasks, running ones too, and everything else"
-            ),
+            + ("" if team.is_shared_pool else _NAMESPACE),
         )
         for team in plan.teams
     }

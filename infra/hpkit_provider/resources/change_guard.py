@@ -7,7 +7,7 @@ stops.
 
 from typing import Any, ClassVar
 
-from hpkit.catalog import in_use
+from hpkit.catalog.differences import ranges_in_use
 from hpkit.text.formatting import allowances, to_allow
 from hpkit_provider.engine.errors import RejectedError
 from hpkit_provider.engine.values import Props, is_unknown
@@ -58,7 +58,7 @@ def rejection(old: Props, new: Props) -> str:
         return f"{new['subject']}: {skipped}"
     if moved := _moved(old.get("fixed", {}), new):
         return moved
-    if taken := list(in_use(old.get("ranges", {}), new.get("ranges", {}))):
+    if taken := list(ranges_in_use(old.get("ranges", {}), new.get("ranges", {}))):
         problem = f"{new['subject']}: new subnets have addresses of subnets that exist until the new ones do:"
         return "\n  ".join([problem, *taken]) + "\nTo fix: choose ranges that overlap none of the deployed ones."
     lost = _lost(old, new)

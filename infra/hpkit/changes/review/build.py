@@ -183,7 +183,7 @@ def review(
     - previews: the engine's reports, by stack.
     - scenarios: the change's effect on each scenario's tasks.
     - policies: the settings in each organization's policy file.
-    - violations: the policy pack's reports before and after, by stack; None is a side that couldn't be checked.
+    - violations: the policy pack's reports before and after, by stack; None is a base that couldn't be checked.
     - today: decides whether a Kubernetes version is in extended support; without it, none is.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
@@ -293,8 +293,7 @@ def _stack(
     difference = None if unread else diff(before, after, stack=stack_input.stack)
     priced = (None, None) if unread else (before, after)
     waivers = (_waivers(stack_input.before), _waivers(stack_input.after))
-    # Policies that can't be checked at the head leave open whether their findings are fixed.
-    was = [*_own(stack_input.before), *((violations.after is not None and violations.before) or ())]
+    was = [*_own(stack_input.before), *(violations.before or ())]
     now = [*_own(stack_input.after), *(violations.after or ())]
     head = stack_input.after
     is_unknown = _unknown(head.file, head.environment) if head is not None else _unknown(None)

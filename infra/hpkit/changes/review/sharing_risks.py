@@ -32,6 +32,13 @@ _POLICY_MEANS: Final = {
         "FirstComeFirstServed",
     ): "tasks queue in order of arrival, regardless of their priority classes",
 }
+# Whether a team's queue still has the instance type → what that means for its running jobs.
+_LOWERED: Final = {
+    True: "lower quotas ({}): running jobs continue{}. Usage above the quota counts as borrowed, and other teams can "
+    "reclaim it: jobs with the lowest priority first, then the newest",
+    False: "removed quotas ({}): running jobs continue{}. Kueue no longer counts them, so other teams can't reclaim "
+    "their instances, and jobs that it admits find no free node: stop them first",
+}
 _TEAM_MEANS: Final = {
     "LendAndBorrow": "it borrows what others leave idle, and lends its own idle capacity",
     "Lend": "it lends what it leaves idle, and borrows nothing",
@@ -95,23 +102,18 @@ def _lowered(diff: PlanDiff, losses: Sequence[Loss]) -> Iterator[Risk]:
     }
     permanent = {each.instance_type: each.permanent for each in diff.capacity if each.present.after}
     staying, units = {team.name for team in diff.teams if team.present.after}, {"quota": "instances"}
-    lowered: dict[bool, list[Loss]] = {True: [], False: []}
-    for loss in losses:
-        if loss.team in staying and loss.instance_type in permanent and not loss.what.startswith("borrow"):
-            lowered[(loss.team, loss.instance_type) in counted].append(loss)
-    running = f"running jobs continue{' unless their nodes are deleted' * any(map(decreased, permanent.values()))}"
-    lower = "Usage above the quota counts as borrowed, and other teams can reclaim it: jobs with the lowest priority "
-    removed = "Kueue no longer counts them, so other teams can't reclaim their instances, and jobs that it admits "
-    for is_counted, parts in lowered.items():
-        texts = [
-            f"{each.team} {_fewer(each.before, each.after, units.get(each.what, each.what), each.instance_type)}"
-            for each in parts
+    unless = " unless their nodes are deleted" if any(map(decreased, permanent.values())) else ""
+    for is_counted, message in _LOWERED.items():
+        parts = [
+            (loss.team, _fewer(loss.before, loss.after, units.get(loss.what, loss.what), loss.instance_type))
+            for loss in losses
+            if loss.team in staying and loss.instance_type in permanent and not loss.what.startswith("borrow")
+            if ((loss.team, loss.instance_type) in counted) is is_counted
         ]
-        means = f"{lower}first, then the newest" if is_counted else f"{removed}find no free node: stop them first"
-        message = f"{'lower' if is_counted else 'removed'} quotas ({listing(texts)}): {running}. {means}"
         if parts:
-            teams = tuple(dict.fromkeys(each.team for each in parts))
-            yield Risk("quota-lowered", "attention", "quotas", message, teams=teams)
+            said = message.format(listing([" ".join(part) for part in parts]), unless)
+            teams = tuple(dict.fromkeys(team for team, _ in parts))
+            yield Risk("quota-lowered", "attention", "quotas", said, teams=teams)
 
 
 def _fewer(before: Amount | None, after: Amount, measure: str, instance_type: str | None) -> str:
@@ -131,10 +133,12 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
             "activationState": team.activation_state,
         }
         for key, change in changes.items() if team.present.before and team.present.after else ():
-            text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS.get(str(change.after))}"
-            if change.changed and key == "preemptTeamTasks":
+            if not change.changed:
+                continue
+            text = f"{key} of {team.name} {change.before} → {change.after}: {_TEAM_MEANS[str(change.after)]}"
+            if key == "preemptTeamTasks":
                 yield Risk("preemption", "attention", team.name, text)
-            elif change.changed:
+            else:
                 yield Risk("sharing", "attention", team.name, text)
 
 

@@ -257,7 +257,7 @@ class Jobs:
         return "NoPods", (
             "no pod exists, and no event explains it. After a failure, it can take 6 minutes until pods are created "
             f"again. Check whether the controller for {task.owner_kind} runs (or the one in `spec.managedBy`), "
-            f"and `kubectl describe {task.owner_kind.lower()} {task.owner_name} -n {task.namespace}`"
+            f"and run `kubectl describe {task.owner_kind.lower()} {task.owner_name} -n {task.namespace}`"
         )
 
 
